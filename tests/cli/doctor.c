@@ -191,13 +191,63 @@ Test(doctor, with_the_option_replicas_fails_where_fewer_are_in_step)
     finds(doctor("-o", "replicas=1"), 1, "replicas", "FAIL", "0 in step");
     redis_do(master, "CONFIG SET repl-diskless-sync-delay 0");
     cr_assert_eq(redis_int(master, "WAIT 1 20000"), 1);
-    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN", "1 connected");
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN",
+          "1 in step, and the option replicas asks for 1: while one of them is away, or has become "
+          "the master, what is written is answered EALONE, and no handler begins");
     finds(doctor("-o", "replicas=2"), 1, "replicas", "FAIL", "1 in step");
+    redis_do(master, "CONFIG SET min-replicas-to-write 2");
+    finds(doctor("-o", "replicas=1"), 1, "replicas", "FAIL", "every write is refused");
+    redis_do(master, "CONFIG SET min-replicas-to-write 0");
     as_user(master, "~lapse:* &* +@all -info");
     snprintf(url, sizeof url, "redis://u:p@127.0.0.1:%d", master->port);
     setenv("LAPSE_URL", url, 1);
     finds(doctor("-o", "replicas=2"), 0, "replicas", "WARN", "unknown");
     server_stop(s);
+    server_stop(master);
+}
+
+/* How long ago its only replica has last said what it has, s. */
+static long long replica_lag(struct server *master)
+{
+    char *info = redis_str(master, "INFO replication");
+    const char *lag = strstr(info, ",lag=");
+
+    cr_assert(lag && strstr(info, "state=online"), "%s", info);
+    long long s = strtoll(lag + strlen(",lag="), NULL, 10);
+    free(info);
+    return s;
+}
+
+/* Redis calls it online until repl-timeout is over. */
+Test(doctor, with_the_option_replicas_does_not_count_one_that_is_silent)
+{
+    struct server *master = server_start_tcp(NULL);
+    int64_t deadline = test_now_ms() + PROC_WAIT_MS;
+    char port[16];
+
+    setenv("LAPSE_URL", master->url, 1);
+    redis_do(master, "CONFIG SET repl-diskless-sync-delay 0");
+    snprintf(port, sizeof port, "%d", master->port);
+    const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
+    struct server *one = server_start_opts(args);
+    cr_assert_eq(redis_int(master, "WAIT 1 20000"), 1);
+    server_signal(one, SIGSTOP);
+    while (replica_lag(master) <= 5) {
+        cr_assert_lt(test_now_ms(), deadline, "it does not become silent");
+        poll(NULL, 0, 10);
+    }
+    finds(doctor("-o", "replicas=1"), 1, "replicas", "FAIL", "0 in step");
+
+    struct server *other = server_start_opts(args);
+    redis_do(master, "SET written 1"); /* what the silent one cannot have */
+    cr_assert_eq(redis_int(master, "WAIT 1 20000"), 1);
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN", "1 in step");
+    server_signal(one, SIGCONT);
+    cr_assert_eq(redis_int(master, "WAIT 2 20000"), 2);
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "OK",
+          "2 in step, and the option replicas asks for 1");
+    server_stop(other);
+    server_stop(one);
     server_stop(master);
 }
 
@@ -247,6 +297,11 @@ Test(doctor, under_sentinel_looks_at_each_replica_and_each_sentinel, .timeout = 
     says(p, "sentinel", "WARN", "1, quorum 1: when one is gone, no replica is promoted");
     says_of_replica(s, p, "replica", "OK", "fit to become the master");
     expect(p, 0, NULL, "");
+
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN", "1 in step");
+    p = doctor("-o", "replicas=2");
+    says_of_replica(s, p, "replica", "OK", "fit to become the master");
+    finds(p, 1, "replicas", "FAIL", "1 in step, and the option replicas asks for 2");
 
     redis_do(s->redis[1], "CONFIG SET notify-keyspace-events %s", "");
     redis_do(s->redis[1], "CONFIG SET maxmemory-policy allkeys-lru");

@@ -65,6 +65,33 @@ Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
     cluster_stop(c);
 }
 
+/* Of each master by itself: a write is sealed by the replicas of its own. */
+Test(doctor_cluster, with_the_option_replicas_fails_where_a_master_has_too_few_in_step)
+{
+    struct cluster *c = tool_cluster(2, 1);
+    struct proc *p;
+
+    p = doctor("-o", "replicas=1");
+    says_of(p, port_of(c, 0), "replicas", "WARN", "1 in step");
+    says_of(p, port_of(c, 1), "replicas", "WARN", "1 in step");
+    expect(p, 0, NULL, "");
+    p = doctor("-o", "replicas=2");
+    says_of(p, port_of(c, 0), "replicas", "FAIL", "1 in step, and the option replicas asks for 2");
+    says_of(p, port_of(c, 1), "replicas", "FAIL", "1 in step, and the option replicas asks for 2");
+    expect(p, 1, NULL, "");
+
+    server_kill9(c->nodes[2].server); /* of node 0 */
+    while (redis_int(c->nodes[0].server, "WAIT 1 1") > 0) {
+        poll(NULL, 0, 10);
+    }
+    p = doctor("-o", "replicas=1");
+    says_of(p, port_of(c, 0), "replicas", "FAIL", "0 in step, and the option replicas asks for 1");
+    says_of(p, port_of(c, 1), "replicas", "WARN", "1 in step");
+    says_of(p, port_of(c, 2), "replica", "WARN", "cannot be reached");
+    expect(p, 1, NULL, "");
+    cluster_stop(c);
+}
+
 /* What neither a master nor the cluster hands on. */
 Test(doctor_cluster, is_looked_at_node_by_node)
 {

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { SILENT_S = 5 };
+
 static void report_no_log(struct doctor *d)
 {
     struct finding f = {.check = "persistence", .fix = "redis-cli CONFIG SET appendonly yes"};
@@ -100,30 +102,54 @@ static void report_no_replica(struct doctor *d)
     report(d, f, "none: when this master dies, its queues are gone until it is back");
 }
 
-/* Those that are in step: one that still loads the data of the master acknowledges nothing. */
-static unsigned replicas_online(const struct doctor *d)
+/* A line of INFO: "slave0:ip=127.0.0.1,port=6380,state=online,offset=28,lag=1". One that waits for
+ * the data of the master, or loads them, has another state. One that has become silent is online
+ * until repl-timeout is over: all others say once a second what they have. */
+static bool is_in_step(const char *line)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\r\n"), line);
+    size_t digits = strspn(text + strlen("slave"), "0123456789");
+    const char *lag = strstr(text, ",lag=");
+    return digits > 0 && text[strlen("slave") + digits] == ':' && strstr(text, ",state=online,") &&
+           lag && strtoll(lag + strlen(",lag="), NULL, 10) <= SILENT_S;
+}
+
+static unsigned replicas_in_step(const struct doctor *d)
 {
     unsigned n = 0;
 
     for (const char *at = d->info; (at = strstr(at, "\nslave")); at++) {
-        size_t digits = strspn(at + strlen("\nslave"), "0123456789");
-        const char *state = strstr(at, "state=online");
-        bool is_replica = digits > 0 && at[strlen("\nslave") + digits] == ':';
-        n += is_replica && state && state < at + 1 + strcspn(at + 1, "\r\n");
+        n += is_in_step(at + 1);
     }
     return n;
 }
 
-/* What -o replicas=N asks for; Redis keeps nothing of the options of a handle. */
-static void report_too_few(struct doctor *d)
+/* What -o replicas=N asks for; Redis keeps nothing of the options of a handle. A master that is cut
+ * off can then acknowledge nothing, whatever min-replicas-to-write is. */
+static void report_asked(struct doctor *d, unsigned in_step)
 {
-    struct finding f = {.check = "replicas", .verdict = FAIL};
+    struct finding f = {.check = "replicas"};
+    unsigned asked = d->g->opts.replicas;
 
-    f.fix = "connect more, or lower the option replicas of listeners and producers";
-    report(d, f,
-           "%u in step, and the option replicas asks for %u: what is written is answered EALONE, "
-           "and no handler begins",
-           replicas_online(d), d->g->opts.replicas);
+    if (in_step < asked) {
+        f.verdict = FAIL;
+        f.fix = "connect more, or lower the option replicas of listeners and producers";
+        report(d, f,
+               "%u in step, and the option replicas asks for %u: what is written is answered "
+               "EALONE, and no handler begins",
+               in_step, asked);
+    } else if (in_step == asked) {
+        f.verdict = WARN;
+        f.fix = "one replica more";
+        report(d, f,
+               "%u in step, and the option replicas asks for %u: while one of them is away, or has "
+               "become the master, what is written is answered EALONE, and no handler begins",
+               in_step, asked);
+    } else {
+        report(d, f, "%u in step, and the option replicas asks for %u", in_step, asked);
+    }
 }
 
 static void check_replicas(struct doctor *d)
@@ -142,8 +168,8 @@ static void check_replicas(struct doctor *d)
         f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
-    } else if (d->g->opts.replicas > replicas_online(d)) {
-        report_too_few(d);
+    } else if (d->g->opts.replicas > 0) {
+        report_asked(d, replicas_in_step(d));
     } else if (connected == 0 && d->is_cluster) {
         report_no_replica(d);
     } else if (connected == 0) {
