@@ -437,6 +437,9 @@ Test(clustered, who_may_not_ask_for_the_map_is_denied_and_told_so)
     opts.url = url;
     opts.reply_ms = 300;
     flow_allow_log(x->f, "NOPERM");
+    for (int i = 0; i < x->c->n; i++) {
+        redis_do(x->c->nodes[i].server, "ACL SETUSER lapse_listener -cluster|slots");
+    }
     x->f->l = flow_open(x->f, &opts);
     cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &a), 0);
     cr_assert_eq(flow_wait(x->f, &a), LAPSE_EDENIED, "%s", lapse_strerror(a.err));

@@ -56,8 +56,19 @@ int server_free_port(void)
 }
 
 /* ---- users ---- */
+static bool is_of_cluster(const struct server *s)
+{
+    for (size_t i = 0; s->args[i]; i++) {
+        if (strcmp(s->args[i], "--cluster-enabled") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void server_write_users(const struct server *s)
 {
+    const char *more = is_of_cluster(s) ? " +cluster|slots" : "";
     char path[4096];
 
     snprintf(path, sizeof path, "%s/users.acl", test_build());
@@ -66,7 +77,7 @@ static void server_write_users(const struct server *s)
     FILE *f = fopen(path, "w");
     cr_assert(f, "%s: %m", path);
     for (char *at = rules, *line; (line = strtok_r(at, "\n", &at));) {
-        fprintf(f, "%s >secret\n", line);
+        fprintf(f, "%s%s >secret\n", line, more);
     }
 
     cr_assert(!fclose(f));
@@ -235,13 +246,13 @@ static struct server *server_prepare(const char *const *extra)
 
     cr_assert(s);
     test_dir(s->dir, sizeof s->dir);
-    server_write_users(s);
     snprintf(s->socket, sizeof s->socket, "%s/redis", s->dir);
     snprintf(s->url, sizeof s->url, "unix://%s%s", server_login(), s->socket);
     for (size_t i = 0; extra && extra[i]; i++) {
         cr_assert(i < SERVER_ARGS);
         s->args[i] = extra[i];
     }
+    server_write_users(s);
     return s;
 }
 
