@@ -583,6 +583,7 @@ static void many_held(struct lapse_options *o)
     o->lease_ms = HOUR;
     o->max_running = MANY;
     o->max_pending = 3 * MANY;
+    o->reply_ms = 60000; /* thousands are asked at once */
 }
 
 static void race_start(struct race *r, struct flow *f)
