@@ -29,6 +29,18 @@ fails() {
 
 told() { printf '%s\t%s:%s\t%s\t%s\t%s\n' "$1" "${file##*/}" "$line" "$text" "$word" "$2"; }
 
+# FILE: the suites that see most of it, with | between: that of its name; of a file of lib that has none, those of the
+# scripts that use it
+suites() {
+    local name
+    name=$(basename "$1" .lua)
+    echo -n "$name|${name%s}|${name%%_*}"
+    [ -e "tests/lua/$name.c" ] || [ -e "tests/lua/${name%s}.c" ] ||
+        awk -v name="$name" '/^-- [A-Z]/ { uses = /^-- USES/ } uses && index($0 " ", " " name " ") {
+            sub(/.*\//, "", FILENAME); sub(/\.lua/, "", FILENAME); printf "|%s", FILENAME
+        }' "$dir"/lua/{job,lease,queue}/*.lua
+}
+
 # NUMBER FILE FROM TO LINE TEXT WORD, with tabs between: prints what became of it
 by_lua() {
     local number file from to line text word out name test=
@@ -40,9 +52,7 @@ by_lua() {
     cp -r "$dir/lua" "$out/src/lua"
     { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/lua/${file#"$dir/lua/"}"
     tools/build/scripts.py build "$out/src/lua" "$out"
-    name=$(basename "$file" .lua)
-    # the suite of its name first; a file of lib may have none
-    test=$(fails "$build/tests/lua" "$out" "@($name|${name%s})/*" "$out")
+    test=$(fails "$build/tests/lua" "$out" "@($(suites "$file"))/*" "$out")
     [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*' "$out")
     if [ -n "$test" ]; then
         told lua "$test"
@@ -71,7 +81,7 @@ each() { # FUNCTION FILE: of each of its lines, JOBS at a time
     # shellcheck disable=SC2016 # the other shell's
     tr '\n' '\0' < "$2" | xargs -0 -r -n 1 -P "$JOBS" --process-slot-var=slot bash -euc "$1 "'"$1"' "$1"
 }
-export -f fails told by_lua by_flow
+export -f fails told suites by_lua by_flow
 
 rm -rf "$dir"
 mkdir -p "$dir"
