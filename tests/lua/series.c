@@ -146,6 +146,17 @@ Test(series, gives_its_jobs_all_that_it_asks_for_but_its_moments_and_its_key)
     end();
 }
 
+/* Of two moments in the same millisecond. */
+Test(series, keeps_its_priority_from_one_moment_to_the_next)
+{
+    schedule("a", "+0", EVERY_10);
+    schedule("z", "+0", "\\02\\00\\0fQ\\01\\07S\\0al 0 0 e 10");
+    SAME("first", show(ask("ZRANGE s:{q}:due 0 -1")), "['z' 'a']");
+    given("claim", "0 me 1000 2");
+    SAME("next", show(ask("ZRANGE s:{q}:due 0 -1")), "['z' 'a']");
+    end();
+}
+
 /* ---- which moments ---- */
 Test(series, of_a_period_has_a_moment_at_each_multiple_of_it)
 {
