@@ -132,7 +132,7 @@ Test(reschedule_all, reaches_ten_years_with_its_spread_and_no_further)
 }
 
 /* An older version does not look at what was asked of a run that it ends. */
-Test(reschedule_all, of_one_that_waits_and_was_asked_to_stop_begins_anew)
+Test(reschedule_all, of_one_that_waits_and_was_asked_to_stop_lets_it_run)
 {
     given("schedule", "0 a +5 0 " REC);
     ask("HSET s:{q}:attempts a %s", "2 1 me 3 10 5 5 c=1 ");
