@@ -152,6 +152,18 @@ Test(gather, is_due_by_the_first_of_its_limits)
 }
 
 /* Else it would never be claimed where claims are late and parts are many. */
+Test(gather, whose_due_time_a_part_leaves_is_put_nowhere_and_not_told_of)
+{
+    const char *header = group("0 9 500");
+
+    gathers("a", header, "one");
+    ask("CONFIG RESETSTAT");
+    gathers("a", header, "two");
+    cr_assert_eq(calls("zadd") + calls("set") + calls("publish"), 0);
+    SAME("due", due_of("a"), "'T+500'");
+    end();
+}
+
 Test(gather, stays_due_once_it_is)
 {
     gathers("a", group("5 9 0"), "x");
@@ -191,6 +203,18 @@ Test(gather, that_is_full_is_a_job_that_waits_and_begins_again)
     SAME("due with its group", due_of(made("a", 2001)), "'T'");
     SAME("the job runs", show(claimed(2)->element[0]), "'a~U+2001'");
     SAME("the second one", show(claimed(7)->element[4]), text("'%s\\01z'", job_of("a", 2, 1)));
+    end();
+}
+
+Test(gather, that_has_made_a_job_says_with_each_part_when_it_did)
+{
+    const char *header = group("5 3 0");
+
+    for (const char *part = "vwxy"; *part; part++)
+        gathers("a", header, text("%c", *part));
+    now_at(3);
+    gathers("a", header, "z");
+    SAME("attempt", show(ask("HGET s:{q}:attempts a")), "'2 U+1 - 1 10 U T+8 n=1,g=2:4 '");
     end();
 }
 
