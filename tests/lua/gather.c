@@ -206,6 +206,19 @@ Test(gather, that_is_full_is_a_job_that_waits_and_begins_again)
     end();
 }
 
+Test(gather, that_makes_two_jobs_in_a_call_has_each_part_in_one)
+{
+    const char *header = group("5 2 0");
+
+    gathers("a", header, "v");
+    given("gather", text("0 a %s w a %s x a %s y a %s z", header, header, header, header));
+    SAME("first", show(ask("HGET s:{q}:jobs %s", made("a", 1))),
+         text("'%s\\01v\\01w'", job_of("a", 1, 2)));
+    SAME("second", show(ask("HGET s:{q}:jobs %s", made("a", 2))),
+         text("'%s\\01x\\01y'", job_of("a", 2, 2)));
+    end();
+}
+
 Test(gather, that_has_made_a_job_says_with_each_part_when_it_did)
 {
     const char *header = group("5 3 0");
