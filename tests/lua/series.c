@@ -397,8 +397,9 @@ Test(series, that_is_forwarded_tells_of_its_next_moment_if_it_is_the_first_of_al
     given("configure", "0 'forward=list forward_element=id'");
     for (int is_first = 0; is_first < 2; is_first++) {
         schedule("a", "+0", series("l 0 0 e 5000", "", 0));
-        if (!is_first)
+        if (!is_first) {
             schedule("b", "+4000", REC);
+        }
         RUN("claim", "0 me 1000 1", is_first ? "[U 0 T+5000 0 0 0 1]" : "[U 0 T+4000 0 0 0 1]");
         HEARD(is_first ? "0 'T+5000 a'" : "");
         given("cancel", "0 a 0 b 0");

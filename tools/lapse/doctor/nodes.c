@@ -367,7 +367,7 @@ static void report_clocks(struct members *all)
             last = m;
         }
     }
-    if (!first) {
+    if (!first || !last) {
         return;
     }
 
