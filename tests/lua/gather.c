@@ -223,8 +223,9 @@ Test(gather, that_has_made_a_job_says_with_each_part_when_it_did)
 {
     const char *header = group("5 3 0");
 
-    for (const char *part = "vwxy"; *part; part++)
+    for (const char *part = "vwxy"; *part; part++) {
         gathers("a", header, text("%c", *part));
+    }
     now_at(3);
     gathers("a", header, "z");
     SAME("attempt", show(ask("HGET s:{q}:attempts a")), "'2 U+1 - 1 10 U T+8 n=1,g=2:4 '");
