@@ -1,8 +1,8 @@
 /* lapse_sync.h - lapse for threads: calls that wait for their answer, and handlers that may block.
  *
- * One handle of lapse.h works in a thread of its own. Any number of threads use it at the same
- * time, over one connection; what they ask at about the same time travels together. What lapse.h
- * says of jobs, queues and errors holds here. This differs:
+ * One handle of lapse.h works in a thread of its own, that of the loop. Any number of threads use
+ * it at the same time, over one connection; what they ask at about the same time travels together.
+ * What lapse.h says of jobs, queues and errors holds here. This differs:
  *
  *   WAITING    A call returns when its answer has come. It gives up after timeout_ms, or with 0
  *              after the option reply_ms (and twice replicas_ms where copies are asked for, and up
@@ -20,7 +20,7 @@
  *              be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
  *              lapse_sync_close(). The functions for the log, health, events and calendars, those
- *              after handlers and the allocator run in the thread of the handle, too: they must not
+ *              after handlers and the allocator run in the thread of the loop, too: they must not
  *              block, nor wait for a lock that a thread holds in a call, and calls that they make
  *              return LAPSE_EINVAL.
  *   FORK       A forked child has no such thread: calls return LAPSE_ECLOSED there. Fork first,
@@ -72,7 +72,7 @@ LAPSE_API int lapse_sync_batch_get(struct lapse_sync *s, const char *queue, cons
                                    int64_t timeout_ms, struct lapse_batch *out);
 
 /* Makes a calendar known to the handle, as lapse_calendar(): series that any thread schedules may
- * go by it, and a handler of their queue keeps them going. fn runs in the thread of the handle; see
+ * go by it, and a handler of their queue keeps them going. fn runs in the thread of the loop; see
  * THREADS above. lapse_cron.h has lapse_sync_cron(). */
 LAPSE_API int lapse_sync_calendar(struct lapse_sync *s, const char *name, lapse_next_fn *fn,
                                   void *arg);
@@ -250,39 +250,42 @@ LAPSE_API int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job);
 typedef void lapse_sync_event_fn(struct lapse_sync *s, enum lapse_event what,
                                  const struct lapse_job *job, void *arg);
 
-/* What lapse_on_event() tells: fn runs in the thread of the handle; see THREADS above. job is lent
+/* What lapse_on_event() tells: fn runs in the thread of the loop; see THREADS above. job is lent
  * until it returns. A handler that blocks may as well ask lapse_job_cancelled(). NULL: no
  * reports. */
 LAPSE_API int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn, void *arg);
 
 typedef void lapse_sync_told_fn(struct lapse_sync *s, enum lapse_told what, void *arg);
 
-/* What lapse_on_told() tells: fn runs in the thread of the handle; see THREADS above. At
+/* What lapse_on_told() tells: fn runs in the thread of the loop; see THREADS above. At
  * LAPSE_TOLD_STOP it should have another thread call lapse_sync_close(). NULL: no reports. */
 LAPSE_API int lapse_sync_on_told(struct lapse_sync *s, lapse_sync_told_fn *fn, void *arg);
 
 /* ---- around handlers ---- */
 
 /* Before a handler, in its thread: it may block, and make any call that the handler may. 0: the job
- * goes on to what is next, and at last to its handler. Not 0: the job is this function's, which
- * settles it as a handler would, now or later. */
+ * goes on to what is next, and at last to its handler. But if its lease has ended meanwhile, or it
+ * was cancelled, or given back as the handle closed, it goes back, and its handler does not begin.
+ * Not 0: the job is this function's, which settles it as a handler would, now or later. One that
+ * has settled the job does not return 0, even where the settle failed. */
 typedef int lapse_sync_before_fn(struct lapse_sync *s, struct lapse_job *job, void *arg);
 
 /* After it, when the settle of the job was answered, and before the call that settles it returns,
- * if that has not given up. It runs in the thread of the handle; see THREADS above. how: 0 is
- * lapse_sync_forget(). err: what that call returns, unless it gives up; LAPSE_EGONE of a job that
- * was given back as the handle closed. ran_us: from the first of the functions before until it was
- * settled. job is lent until this returns. */
+ * if that has not given up. It runs in the thread of the loop; see THREADS above. how: 0 is
+ * lapse_sync_forget(); LAPSE_HOW_RELEASE is also a job that went back after a function before. err:
+ * what that call returns, unless it gives up; LAPSE_EGONE of a job that was given back as the
+ * handle closed. ran_us: from the first of the functions before until it was settled. job is lent
+ * until this returns. */
 typedef void lapse_sync_after_fn(struct lapse_sync *s, const struct lapse_job *job,
                                  enum lapse_how how, int err, int64_t ran_us, void *arg);
 
 /* What all handlers have in common, as lapse_around() says it: jobs that come from now on pass
  * before in the order of these calls, then their handler, and then after in the reverse order, of
  * those that they passed before. A job that waits for a thread already has come. One of the two may
- * be NULL. A job that no thread has begun passes none, nor one of lapse_sync_claim(), nor one that
- * is freed by lapse_sync_free() as nobody has settled it. lapse_sync_unlisten() and
- * lapse_sync_close() take a job that is at a function before for one that its handler has. EFULL:
- * there are LAPSE_AROUND_MAX. EINVAL: both are NULL. */
+ * be NULL. A job that no thread has begun passes none, nor one of lapse_sync_claim(). Of a job that
+ * nobody has settled, and that lapse_sync_free() frees, no function after is called.
+ * lapse_sync_unlisten() and lapse_sync_close() take a job that is at a function before for one that
+ * its handler has. EFULL: there are LAPSE_AROUND_MAX. EINVAL: both are NULL. */
 LAPSE_API int lapse_sync_around(struct lapse_sync *s, lapse_sync_before_fn *before,
                                 lapse_sync_after_fn *after, void *arg);
 
@@ -293,7 +296,7 @@ LAPSE_API int lapse_sync_lateness(struct lapse_sync *s, enum lapse_via via,
 
 typedef void lapse_sync_health_fn(struct lapse_sync *s, const struct lapse_health *h, void *arg);
 
-/* fn runs in the thread of the handle; see THREADS above. NULL: no reports. */
+/* fn runs in the thread of the loop; see THREADS above. NULL: no reports. */
 LAPSE_API int lapse_sync_on_health(struct lapse_sync *s, lapse_sync_health_fn *fn, void *arg);
 #ifdef __cplusplus
 }

@@ -84,13 +84,19 @@ static bool around_is_given_back(const struct call *c)
     return given_back;
 }
 
+bool around_may_begin(const struct lapse_job *job)
+{
+    return lapse_job_until_ms(job) != 0 && !lapse_job_cancelled(job);
+}
+
+/* A function before may block, so each is followed by the question whether the job may go on. */
 enum around_entered around_enter(struct call *c)
 {
     struct lapse_sync *s = c->sync;
     struct passage *p = &c->passage;
 
     p->began_us = now_us();
-    while (!around_is_given_back(c)) {
+    while (around_may_begin(c->job) && !around_is_given_back(c)) {
         if (p->n == p->n_ahead) {
             return AROUND_HANDLER;
         }
@@ -102,7 +108,7 @@ enum around_entered around_enter(struct call *c)
     }
 
     around_turn(c);
-    return AROUND_GIVEN_BACK;
+    return AROUND_BACK;
 }
 
 /* ---- and back ---- */

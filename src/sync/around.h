@@ -4,11 +4,14 @@
 #include "sync/call.h"
 
 enum around_entered {
-    AROUND_HANDLER,    /* its handler is next */
-    AROUND_TAKEN,      /* a function has the job, and with it the call that will settle it */
-    AROUND_GIVEN_BACK, /* the handle has given the job back meanwhile: nobody has it */
+    AROUND_HANDLER, /* its handler is next */
+    AROUND_TAKEN,   /* a function has the job, and with it the call that will settle it */
+    AROUND_BACK,    /* it must not go on: it is to go back, if the handle has not seen to that */
 };
 
+/* Whether a thread may begin what is next for a job. Not if its lease has ended, as another process
+ * may have it; nor if it is asked to stop. */
+bool around_may_begin(const struct lapse_job *job);
 /* Calls the functions before the handler of a surrounded job. */
 enum around_entered around_enter(struct call *c);
 /* The run of a job is over, as it is settled. */

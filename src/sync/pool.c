@@ -35,14 +35,13 @@ static struct call *pool_wait(struct pool *p)
     return first ? CONTAINER(first, struct call, node) : NULL;
 }
 
-/* A job whose lease has ended while it waited is not begun: another process may have it. Nor is one
- * that was asked to stop. */
+/* The job may have waited in the line for long. */
 static void pool_run(struct pool *p, struct call *c)
 {
     struct lapse_sync *s = p->sync;
     struct lapse_job *job = c->job;
 
-    if (lapse_job_until_ms(job) == 0 || lapse_job_cancelled(job)) {
+    if (!around_may_begin(job)) {
         settle_post_release(c);
         return;
     }
@@ -59,7 +58,7 @@ static void pool_run(struct pool *p, struct call *c)
     switch (entered) {
     case AROUND_HANDLER: p->handler(s, job, p->handler_arg); break;
     case AROUND_TAKEN: break;
-    case AROUND_GIVEN_BACK: settle_post_release(c); break;
+    case AROUND_BACK: settle_post_release(c); break;
     }
 }
 

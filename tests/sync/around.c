@@ -17,6 +17,7 @@ struct trace {
     atomic_uint n_before, n_handler, n_ended, n_after;
     atomic_bool before_blocks;
     atomic_bool before_until_closed, handler_until_closed; /* it waits until the handle has */
+    atomic_bool before_loses, has_lost;                    /* its lease; it has */
     struct worker k;
 };
 
@@ -67,6 +68,15 @@ static void wait_for_closed(struct lapse_sync *s, struct lapse_job *job)
     }
 }
 
+/* The job may be held for no longer, and the loop has seen that. */
+static void lose_lease(struct lapse_sync *s, struct lapse_job *job)
+{
+    lapse_sync_extend(s, job, 100, 0);
+    while (lapse_job_until_ms(job) != 0) {
+        wait_a_little();
+    }
+}
+
 static int before(struct lapse_sync *s, struct lapse_job *job, void *arg)
 {
     struct pair *p = arg;
@@ -77,6 +87,10 @@ static int before(struct lapse_sync *s, struct lapse_job *job, void *arg)
     t->before = pthread_self();
     pthread_mutex_unlock(&t->mutex);
     t->n_before++;
+    if (t->before_loses) {
+        lose_lease(s, job);
+        t->has_lost = true;
+    }
     while (t->before_blocks) {
         wait_a_little();
     }
@@ -423,6 +437,68 @@ Test(around, a_job_that_is_cancelled_in_the_line_nothing_is_called)
     waiting_end(&w, "q");
 }
 
+/* Another process runs it meanwhile. */
+Test(around, a_handler_does_not_begin_whose_lease_ended_while_before_had_it)
+{
+    static struct trace t;
+    struct waiting w;
+    struct pair p[] = {{&t, "1", false}, {&t, "2", false}};
+    struct lapse_sync_jobs jobs;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 4500;
+    w.options.sweep_ms = 50;
+    w.s = waiting_open(&w);
+    struct lapse_sync *other = waiting_open(&w);
+    trace_init(&t, DONE);
+    t.before_loses = true;
+    t.before_blocks = true;
+    cr_assert_eq(lapse_sync_around(w.s, before, after, &p[0]), 0);
+    cr_assert_eq(lapse_sync_around(w.s, before, after, &p[1]), 0);
+    cr_assert_eq(listen_to(w.s, &t, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(t.has_lost);
+    cr_assert_eq(lapse_sync_claim(other, "q", 1, HOUR, 0, &jobs), 0);
+    cr_assert_eq(jobs.n, 1);
+    cr_assert_eq(lapse_sync_done(other, jobs.jobs[0], 0), 0);
+    t.before_blocks = false;
+    wait_until(t.n_after >= 1);
+    lapse_sync_close(other, 0);
+    lapse_sync_close(w.s, HOUR);
+    must_read(&t, "b1 a1");
+    must_have_heard(&t, LAPSE_HOW_RELEASE, LAPSE_EGONE);
+    w.s = waiting_open(&w);
+    waiting_end(&w, "q");
+}
+
+Test(around, a_handler_does_not_begin_whose_job_was_cancelled_while_before_had_it)
+{
+    static struct trace t;
+    static atomic_uint n_cancelled;
+    struct waiting w;
+    struct pair p[] = {{&t, "1", false}, {&t, "2", false}};
+
+    waiting_start(&w);
+    trace_init(&t, DONE);
+    t.before_blocks = true;
+    cr_assert_eq(lapse_sync_on_event(w.s, on_event, &n_cancelled), 0);
+    cr_assert_eq(lapse_sync_around(w.s, before, after, &p[0]), 0);
+    cr_assert_eq(lapse_sync_around(w.s, before, after, &p[1]), 0);
+    cr_assert_eq(listen_to(w.s, &t, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(t.n_before == 1);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", LAPSE_RUNNING_TOO, 0, NULL), 0);
+    wait_until(n_cancelled == 1);
+    t.before_blocks = false;
+    wait_until(t.n_after >= 1);
+    lapse_sync_close(w.s, HOUR);
+    must_read(&t, "b1 a1");
+    must_have_heard(&t, LAPSE_HOW_RELEASE, 0);
+    w.s = waiting_open(&w);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, NULL), LAPSE_ENOENT);
+    waiting_end(&w, "q");
+}
+
 Test(around, jobs_without_a_handler_nothing_is_called)
 {
     static struct trace t;
@@ -467,8 +543,8 @@ Test(around, a_handler_begins_after_before_though_its_queue_was_stopped_meanwhil
 struct closing {
     struct lapse_sync *s;
     int64_t grace_ms;
+    struct trace *trace;
     pthread_t thread;
-    atomic_bool closed;
 };
 
 static void *close_it(void *arg)
@@ -476,23 +552,19 @@ static void *close_it(void *arg)
     struct closing *c = arg;
 
     lapse_sync_close(c->s, c->grace_ms);
-    c->closed = true;
+    note(c->trace, "closed", "");
     return NULL;
 }
 
 /* The first handle closes, and another is opened, to look at Redis. */
-static void start_closing(struct closing *c, struct waiting *w, int64_t grace_ms)
+static void start_closing(struct closing *c, struct waiting *w, struct trace *t, int64_t grace_ms)
 {
-    *c = (struct closing){.s = w->s, .grace_ms = grace_ms};
+    *c = (struct closing){.s = w->s, .grace_ms = grace_ms, .trace = t};
     cr_assert_eq(pthread_create(&c->thread, NULL, close_it, c), 0);
     w->s = waiting_open(w);
 }
 
-static bool is_closing(struct closing *c)
-{
-    return lapse_sync_around(c->s, before, NULL, NULL) == LAPSE_ECLOSED;
-}
-
+/* The job that waits for the thread goes back as the close begins. */
 Test(around, a_close_waits_for_before_and_its_handler_and_after)
 {
     static struct trace t;
@@ -504,17 +576,17 @@ Test(around, a_close_waits_for_before_and_its_handler_and_after)
     trace_init(&t, DONE);
     t.before_blocks = true;
     cr_assert_eq(lapse_sync_around(w.s, before, after, &p), 0);
-    cr_assert_eq(listen_to(w.s, &t, 0), 0);
+    cr_assert_eq(listen_to(w.s, &t, 2), 0);
     cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(t.n_before == 1);
-    start_closing(&c, &w, HOUR);
-    wait_until(is_closing(&c));
-    cr_assert_not(c.closed);
+    cr_assert_eq(schedule(w.s, "b", 0), 0);
+    wait_until(t.n_before == 1 && depth_of(w.s, "q").running == 2);
+    start_closing(&c, &w, &t, HOUR);
+    wait_until(depth_of(w.s, "q").running == 1);
     t.before_blocks = false;
     pthread_join(c.thread, NULL);
-    must_read(&t, "b1 handler a1 end");
+    must_read(&t, "b1 handler a1 end closed");
     must_have_heard(&t, LAPSE_HOW_DONE, 0);
-    waiting_end(&w, "q");
+    end(&w);
 }
 
 Test(around, a_handler_does_not_begin_whose_job_went_back_while_before_had_it)
@@ -532,9 +604,9 @@ Test(around, a_handler_does_not_begin_whose_job_went_back_while_before_had_it)
     cr_assert_eq(listen_to(w.s, &t, 0), 0);
     cr_assert_eq(schedule(w.s, "a", 0), 0);
     wait_until(t.n_before == 1);
-    start_closing(&c, &w, 0);
+    start_closing(&c, &w, &t, 0);
     pthread_join(c.thread, NULL);
-    must_read(&t, "b1 a1");
+    must_read(&t, "b1 a1 closed");
     must_have_heard(&t, LAPSE_HOW_RELEASE, LAPSE_EGONE);
     cr_assert_eq(depth_of(w.s, "q").waiting, 1);
     end(&w);
@@ -556,9 +628,9 @@ static void settle_late(bool is_redis_there)
     if (!is_redis_there) {
         server_kill9(w.server);
     }
-    start_closing(&c, &w, 0);
+    start_closing(&c, &w, &t, 0);
     pthread_join(c.thread, NULL);
-    must_read(&t, "b1 handler a1 end b1 handler a1 end");
+    must_read(&t, "b1 handler a1 end b1 handler a1 end closed");
     must_have_heard(&t, LAPSE_HOW_DONE, LAPSE_EGONE);
     cr_assert_eq(t.k.err, LAPSE_EGONE);
     if (!is_redis_there) {

@@ -50,7 +50,12 @@ static void on_event(struct lapse_sync *s, enum lapse_event what, const struct l
 static int on_before(struct lapse_sync *s, struct lapse_job *job, void *arg)
 {
     (void)arg;
-    return lapse_job_try(job) > 5 && lapse_sync_done(s, job, 0) == 0;
+    if (lapse_job_try(job) <= 5) {
+        return 0;
+    }
+
+    lapse_sync_done(s, job, 0);
+    return 1; /* whatever that returned: the job is settled */
 }
 
 static void on_after(struct lapse_sync *s, const struct lapse_job *job, enum lapse_how how, int err,
