@@ -153,9 +153,11 @@ static void has_touched_few(struct flow *f, long long heartbeats_before)
  * have read again, and in which their loop has turned often. */
 static void rest(struct flow *f)
 {
+    int64_t end_ms = test_now_ms() + FLOW_WAIT_MS;
     long long before = -1;
 
     for (long long now = 0; now != before;) {
+        cr_assert(test_now_ms() < end_ms, "the queues never rest");
         before = now;
         for (int i = 0; i < 20; i++) {
             flow_spin(f, 20);
@@ -220,7 +222,9 @@ Test(many_queues, that_may_not_claim_are_left_alone)
     flow_allow_log(f, "may evict");
     listen_to_many(f, QUEUES, &w);
     flow_until(f, flow_logged(f, "may evict") == 1);
+    int64_t end_ms = test_now_ms() + FLOW_WAIT_MS;
     do { /* who may not claim is no member for long */
+        cr_assert(test_now_ms() < end_ms, "who may not claim is a member still");
         rest(f);
     } while (any_listens(f));
 

@@ -6,7 +6,7 @@
  * while a thread had the job. */
 #include "programs.h"
 
-enum { THREADS = 3, HELD = 6, JOBS = 200, LEASE_MS = 3000, IDS = 65536 };
+enum { THREADS = 3, HELD = 6, JOBS = 200, LEASE_MS = 3000, TOKENS = 65536 };
 
 struct pair {
     atomic_uint n_passed, n_left;
@@ -16,8 +16,8 @@ static struct {
     struct pair pair[2];
     atomic_uint n; /* jobs that have come to the first function */
     atomic_uint n_ok, n_gone, n_forgotten;
-    atomic_bool stopped;     /* the queue, by a handler */
-    atomic_bool in_use[IDS]; /* by the id of a job: a thread has it */
+    atomic_bool stopped;        /* the queue, by a handler */
+    atomic_bool in_use[TOKENS]; /* a thread has the job of that token: an id may be claimed again */
     unsigned n_ids;
     pthread_mutex_t mutex;
     struct lapse_job *kept;
@@ -25,7 +25,7 @@ static struct {
 
 static atomic_bool *use_of(const struct lapse_job *job)
 {
-    return &x.in_use[strtoul(lapse_job_id(job), NULL, 10)];
+    return &x.in_use[lapse_job_token(job) % TOKENS];
 }
 
 /* Keeps the job for the next one, and returns the one that was kept. */
@@ -157,7 +157,6 @@ static void schedule_next(struct lapse_sync *s)
     struct lapse_spec spec = lapse_spec_init();
     char id[16];
 
-    CHECK(x.n_ids < IDS);
     snprintf(id, sizeof id, "%u", x.n_ids++);
     spec.queue = "q";
     spec.id = id;
