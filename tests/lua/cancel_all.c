@@ -203,7 +203,6 @@ Test(cancel_all, removes_what_other_programs_have_left)
     KEYS("");
 }
 
-/* An id of more than 255 bytes is none: its beginning suffices to pass by it. */
 Test(cancel_all, removes_a_job_whose_lease_is_over_whatever_is_in_its_attempt)
 {
     static const char *const attempts[] = {"", "x", "1 1", "2 1", "3 1 me 1 1 5 5 x=1 "};
@@ -220,6 +219,7 @@ Test(cancel_all, removes_a_job_whose_lease_is_over_whatever_is_in_its_attempt)
     }
 }
 
+/* An id of more than 255 bytes is none: its beginning suffices to pass by it. */
 Test(cancel_all, passes_by_members_of_any_length)
 {
     char *id = text("%0*d", 400, 0);
