@@ -273,6 +273,11 @@ Test(doctor, knows_what_replicas_are_good_for)
     struct server *second = server_start_opts(args);
     cr_assert_eq(redis_int(master, "WAIT 2 10000"), 2);
     finds(doctor(), 0, "replicas", "OK", "2 connected");
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "OK",
+          "2 in step, and the option replicas asks for 1");
+    redis_do(master, "CONFIG SET min-replicas-to-write 2");
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN", "and refuses every write");
+    finds(doctor("-o", "replicas=3"), 1, "replicas", "FAIL", "2 in step");
     redis_do(master, "CONFIG SET min-replicas-to-write 0");
     finds(doctor(), 0, "replicas", "WARN", "fix\":\"redis-cli CONFIG SET min-replicas-to-write 1");
     server_stop(second);
@@ -1076,6 +1081,7 @@ Test(doctor, of_a_cluster_says_whether_each_slot_has_a_node_and_none_is_moving)
     char open[64];
     snprintf(open, sizeof open, "open at this node: %d;", slot);
     finds(doctor(), 0, "slots", "WARN", open);
+    finds(doctor(), 0, "slots", "WARN", "\"fix\":\"lapse doctor with the URL of the cluster\"");
     redis_do(c->nodes[own].server, "CLUSTER SETSLOT %d STABLE", slot);
 
     redis_do(c->nodes[own].server, "CLUSTER DELSLOTS %d", slot);

@@ -81,7 +81,9 @@ Test(doctor_cluster, with_the_option_replicas_fails_where_a_master_has_too_few_i
     expect(p, 1, NULL, "");
 
     server_kill9(c->nodes[2].server); /* of node 0 */
-    while (redis_int(c->nodes[0].server, "WAIT 1 1") > 0) {
+    for (int64_t end_ms = test_now_ms() + PROC_WAIT_MS;
+         redis_int(c->nodes[0].server, "WAIT 1 1") > 0;) {
+        cr_assert_lt(test_now_ms(), end_ms, "the dead replica still counts");
         poll(NULL, 0, 10);
     }
     p = doctor("-o", "replicas=1");
@@ -424,8 +426,8 @@ static void looks_like_half(const char *missing)
     char text[200];
 
     snprintf(text, sizeof text,
-             "a script broke off half-way, for no other master has keys of its slot: missing here "
-             "is %s\"",
+             "no other master has keys of its slot, so a script broke off half-way, or they are "
+             "lost: missing here is %s\"",
              missing);
     expect(lapse("depth", "a"), 69, "", "missing here: ");
     struct proc *p = doctor("a", "--repair");
@@ -495,7 +497,9 @@ Test(doctor_cluster, whose_queue_looks_like_half_names_both_causes_where_not_all
     break_off(c, "hset", schedule_x);
     server_kill9(c->nodes[away].server);
     p = doctor("b");
-    says(p, "slots", "FAIL", "start the masters that cannot be reached, then run lapse doctor b");
+    says(p, "slots", "FAIL",
+         "start the masters that cannot be reached or, if one is gone for good, run CLUSTER FORGET "
+         "with its id on every node; then run lapse doctor b again");
     cr_assert(!has(p, "redis-cli --cluster fix"), "%s", p->out);
     proc_free(p);
     p = doctor("a");
@@ -565,6 +569,7 @@ Test(doctor_cluster, whose_queue_has_keys_on_two_nodes_gets_the_command_that_los
     says_of(p, port_of(c, other), "slots", "WARN", "open at this node");
     cr_assert_eq(count_of(p->out, "--cluster fix"), 2, "%s", p->out);
     cr_assert_eq(count_of(p->out, "CLUSTER DELSLOTS"), 2, "all are safe: %s", p->out);
+    cr_assert_eq(count_of(p->out, "the slot has no owner"), 1, "%s", p->out);
     snprintf(text, sizeof text, "redis-cli -h 127.0.0.1 -p %d CLUSTER DELSLOTS %d; ",
              port_of(c, owner), slot);
     says(p, "slots", "FAIL", text);
@@ -586,6 +591,106 @@ Test(doctor_cluster, whose_queue_has_keys_on_two_nodes_gets_the_command_that_los
     p = doctor("a");
     says(p, "slots", NULL, NULL);
     expect(p, 0, "\"text\":\"1, each in one state\"", "");
+    cluster_stop(c);
+}
+
+/* Another queue that this node has. */
+static const char *neighbour_of(const struct cluster *c, const char *queue, int owner)
+{
+    static char name[2] = "c";
+
+    while (strcmp(name, queue) == 0 ||
+           cluster_owner(c, c->nodes[0].server, cluster_slot_of_queue(c, name)) != owner) {
+        cr_assert_lt(++*name, 'z', "the node has no queue but %s", queue);
+    }
+    return name;
+}
+
+/* Keys of the same slot are on two nodes, whatever queues this run is to look at. */
+Test(doctor_cluster, whose_open_slot_has_keys_on_two_nodes_gets_the_safe_command_for_other_queues)
+{
+    struct cluster *c = tool_cluster(2, 0);
+    int slot = cluster_slot_of_queue(c, "a");
+    int owner = cluster_owner(c, c->nodes[0].server, slot);
+    struct proc *p;
+    char text[200];
+
+    put("a");
+    part(c, slot, owner, !owner);
+    redis_do(c->nodes[!owner].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[owner].id);
+    p = doctor("b");
+    snprintf(text, sizeof text, "\"fix\":\"redis-cli -h 127.0.0.1 -p %d CLUSTER DELSLOTS %d; ",
+             port_of(c, owner), slot);
+    says_of(p, port_of(c, !owner), "slots", "WARN", text);
+    cr_assert_eq(count_of(p->out, "--cluster fix"), 1, "%s", p->out);
+    cr_assert(!has(p, "keys of several"), "%s", p->out);
+    expect(p, 0, NULL, "");
+
+    const char *next = neighbour_of(c, "a", owner);
+    int slot_of_next = cluster_slot_of_queue(c, next);
+    put(next);
+    part(c, slot_of_next, owner, !owner);
+    redis_do(c->nodes[!owner].server, "CLUSTER SETSLOT %d IMPORTING %s", slot_of_next,
+             c->nodes[owner].id);
+    p = doctor("b");
+    says_of(p, port_of(c, !owner), "slots", "WARN",
+            "keys of several are on two nodes: run what is before redis-cli --cluster fix for each "
+            "of them first, and then that once");
+    expect(p, 0, NULL, "");
+
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster|countkeysinslot");
+    }
+    tool_cluster_url(c, "u:p@");
+    p = doctor("b");
+    says_of(p, port_of(c, !owner), "slots", "WARN",
+            "\"fix\":\"run lapse doctor as a user with +cluster|nodes +cluster|countkeysinslot\"");
+    cr_assert(!has(p, "--cluster fix"), "%s", p->out);
+    expect(p, 0, NULL, "");
+
+    tool_cluster_url(c, server_login());
+    redis_do(c->nodes[!owner].server, "FLUSHALL");
+    p = doctor("b");
+    snprintf(text, sizeof text, "\"fix\":\"redis-cli --cluster fix 127.0.0.1:%d\"",
+             port_of(c, !owner));
+    says_of(p, port_of(c, !owner), "slots", "WARN", text);
+    expect(p, 0, NULL, "");
+    cluster_stop(c);
+}
+
+/* The user of users.md: it sees neither other masters' keys nor moves. */
+Test(doctor_cluster, whose_queue_looks_like_half_gets_no_plain_fix_for_a_user_who_sees_too_little)
+{
+    struct cluster *c = tool_cluster(2, 0);
+    int slot = cluster_slot_of_queue(c, "a");
+    int owner = cluster_owner(c, c->nodes[0].server, slot);
+    struct proc *p;
+
+    put("a");
+    part(c, slot, owner, !owner);
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
+    }
+    tool_cluster_url(c, "u:p@");
+    p = doctor("a");
+    cr_assert(!has(p, "--cluster fix"), "%s", p->out);
+    says(p, "jobs", "FAIL",
+         "\"fix\":\"run lapse doctor a as a user with +cluster|nodes +cluster|countkeysinslot; if "
+         "no slot was being moved, lapse doctor a --repair --half\"");
+    expect(p, 1, NULL, "");
+
+    redis_do(c->nodes[!owner].server, "ACL SETUSER u +cluster|countkeysinslot +cluster|nodes");
+    redis_do(c->nodes[owner].server, "ACL SETUSER u +cluster|nodes");
+    p = doctor("a");
+    cr_assert(!has(p, "--cluster fix"), "%s", p->out);
+    says(p, "slots", "FAIL", "would be in the way; unknown is how many are on 127.0.0.1:");
+    expect(p, 1, "\"fix\":\"run lapse doctor a as a user with +cluster|nodes", "");
+
+    redis_do(c->nodes[owner].server, "CLUSTER SETSLOT %d MIGRATING %s", slot, c->nodes[!owner].id);
+    p = doctor("a");
+    cr_assert(!has(p, "--cluster fix"), "%s", p->out);
+    says(p, "slots", "WARN", ", and unknown is how many on 127.0.0.1:");
+    expect(p, 1, NULL, "");
     cluster_stop(c);
 }
 
@@ -632,6 +737,7 @@ Test(doctor_cluster, of_which_a_master_has_no_slots_yet_asks_it_for_keys)
     says(p, "slots", "FAIL", "keys of its slot");
     run_fix(p->out, "slots");
     expect(p, 1, "a part of it is on another node: missing here is lapse:{a}:jobs", "");
+    cluster_agrees(c, slot, other);
     expect(doctor("a"), 0, "1, each in one state", "");
     cluster_stop(c);
 }

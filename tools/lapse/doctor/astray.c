@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PLACE_TEXT = CLUSTER_PLACE + 160 };
+
 /* -1: it does not say; why then says why. */
 static int64_t count_keys(struct member *m, unsigned slot, char why[REDIS_WHY])
 {
@@ -43,7 +45,7 @@ static bool is_open(const struct member *m, unsigned slot, const char *direction
 
 static bool is_safe(const struct cluster_node *node)
 {
-    return is_shell_safe(node->host, "") && is_shell_safe(node->id, "");
+    return is_shell_safe(node->host, ":") && is_shell_safe(node->id, "");
 }
 
 static bool all_masters_reached(const struct members *all)
@@ -56,20 +58,53 @@ static bool all_masters_reached(const struct members *all)
     return true;
 }
 
-/* The command that brings the keys together. n_own: how many the owner has. redis-cli does nothing
- * while a master is away, and the slot would be without an owner until it is back. */
+static bool may_ask_all(const struct members *all)
+{
+    for (int i = 0; i < all->c->n; i++) {
+        const struct member *m = &all->v[i];
+        if (member_is_master(m) && (!*m->self || m->keys_unknown)) {
+            return false;
+        }
+    }
+    return all->c->knows_masters;
+}
+
+/* What to do where it is not known which masters have keys. queue: "" for all. A master that was
+ * replaced, and does not come back, is one of the cluster until it is forgotten. */
+static void find_out(const struct members *all, const char *queue, char fix[FIX_TOGETHER])
+{
+    const char *space = *queue ? " " : "";
+
+    if (!all_masters_reached(all)) {
+        snprintf(fix, FIX_TOGETHER,
+                 "start the masters that cannot be reached or, if one is gone for good, run "
+                 "CLUSTER FORGET with its id on every node; then run lapse doctor%s%s again",
+                 space, queue);
+    } else if (!may_ask_all(all)) {
+        snprintf(fix, FIX_TOGETHER,
+                 "run lapse doctor%s%s as a user with +cluster|nodes +cluster|countkeysinslot",
+                 space, queue);
+    } else {
+        snprintf(fix, FIX_TOGETHER, "run lapse doctor%s%s again", space, queue);
+    }
+}
+
+/* The command that brings the keys together; "": none can be named. n_own: how many the owner has.
+ * redis-cli does nothing while a master is away, and the slot would be without an owner until it is
+ * back. */
 static void together(const struct members *all, const struct home *h, const struct member *other,
                      int64_t n_own, char fix[FIX_TOGETHER])
 {
     const struct cluster_node *own = all->v[h->owner].node;
     const struct cluster_node *at = other->node;
 
-    if (!all_masters_reached(all)) {
-        snprintf(fix, FIX_TOGETHER,
-                 "start the masters that cannot be reached, then run lapse doctor %s again",
-                 h->queue);
+    *fix = '\0';
+    if (n_own < 0 || !all_masters_reached(all)) {
+        find_out(all, h->queue, fix);
     } else if (!is_safe(own) || !is_safe(at)) {
-        snprintf(fix, FIX_TOGETHER, "redis-cli --cluster fix HOST:PORT");
+        if (n_own == 0) {
+            snprintf(fix, FIX_TOGETHER, "redis-cli --cluster fix HOST:PORT");
+        }
     } else if (n_own > 0) {
         snprintf(fix, FIX_TOGETHER,
                  "redis-cli -h %s -p %d CLUSTER DELSLOTS %u; "
@@ -87,6 +122,27 @@ static void together(const struct members *all, const struct home *h, const stru
     }
 }
 
+/* Keeps the command for what else is found of the queue. */
+static void keep_fix(struct home *h, const char *fix)
+{
+    if (!h->fix) {
+        h->fix = strdup(fix);
+    }
+}
+
+/* What is to be known before the command is run. */
+static void say_cost(const struct member *owner, int64_t n_own, const char *fix,
+                     char out[PLACE_TEXT])
+{
+    *out = '\0';
+    if (n_own > 0 && strstr(fix, "DELSLOTS")) {
+        snprintf(out, PLACE_TEXT,
+                 "; until the commands have ended the slot has no owner, and with "
+                 "cluster-require-full-coverage yes %s refuses all of its queues",
+                 owner->node->place);
+    }
+}
+
 static void report_astray(struct members *all, struct home *h, const struct member *other,
                           int64_t n)
 {
@@ -94,22 +150,34 @@ static void report_astray(struct members *all, struct home *h, const struct memb
     struct finding f = {.check = "slots", .queue = h->queue, .verdict = FAIL};
     char why[REDIS_WHY];
     char fix[FIX_TOGETHER];
+    char note[PLACE_TEXT + REDIS_WHY];
     int64_t n_own = count_keys(owner, h->slot, why);
 
+    owner->keys_unknown |= n_own < 0;
     together(all, h, other, n_own, fix);
-    all->d->has_parted |= n_own > 0;
-    if (!h->fix) {
-        h->fix = strdup(fix);
+    say_cost(owner, n_own, fix, note);
+    if (n_own < 0) {
+        snprintf(note, sizeof note, "; unknown is how many are on %s: %s", owner->node->place,
+                 printable(why));
     }
+    keep_fix(h, fix);
     h->astray = true;
     h->rest = REST_ELSEWHERE;
-    f.fix = fix;
+    f.fix = *fix ? fix : NULL;
     report(all->d, f,
            "%" PRId64
            " keys of its slot %u are left on %s, and its owner, %s, knows of no move: it "
            "looks new there, or is half a queue; stop who uses it, for what they make there "
-           "would be in the way",
-           n, h->slot, other->node->place, owner->node->place);
+           "would be in the way%s",
+           n, h->slot, other->node->place, owner->node->place, note);
+}
+
+/* Of the rest of a queue it is not known where it is; what was found stays found. */
+static void be_unsure(struct home *h)
+{
+    if (h->rest != REST_ELSEWHERE) {
+        h->rest = REST_UNKNOWN;
+    }
 }
 
 /* Where only one of both has keys, the command of the slot's own line is as good. */
@@ -120,17 +188,25 @@ static void report_moving(struct members *all, struct home *h, const struct memb
     struct finding f = {.check = "slots", .queue = h->queue, .verdict = WARN};
     char why[REDIS_WHY];
     char fix[FIX_TOGETHER];
+    char note[PLACE_TEXT];
     int64_t n_own = count_keys(owner, h->slot, why);
 
-    h->rest = REST_UNKNOWN;
+    be_unsure(h);
+    owner->keys_unknown |= n_own < 0;
+    together(all, h, other, n_own, fix);
+    f.fix = *fix ? fix : NULL;
     if (n_own > 0) {
-        together(all, h, other, n_own, fix);
-        f.fix = fix;
-        all->d->has_parted = true;
+        say_cost(owner, n_own, fix, note);
+        keep_fix(h, fix);
         report(all->d, f,
                "its slot %u moves: %" PRId64 " keys are on %s, and %" PRId64
-               " on %s; if the move has broken off, finish it",
-               h->slot, n_own, owner->node->place, n, other->node->place);
+               " on %s; if the move has broken off, finish it%s",
+               h->slot, n_own, owner->node->place, n, other->node->place, note);
+    } else if (n_own < 0) {
+        keep_fix(h, fix);
+        report(all->d, f,
+               "its slot %u moves: %" PRId64 " keys are on %s, and unknown is how many on %s: %s",
+               h->slot, n, other->node->place, owner->node->place, printable(why));
     }
 }
 
@@ -144,7 +220,7 @@ static void doubt(struct members *all, struct home *h, const struct member *othe
 
     bool may_go_on = !other->reached && !member_has_slots(other);
 
-    h->rest = h->rest == REST_ELSEWHERE ? REST_ELSEWHERE : REST_UNKNOWN;
+    be_unsure(h);
     if (h->astray || !all->d->repair || all->d->half || may_go_on) {
         return;
     }
@@ -209,6 +285,102 @@ void look_for_keys_astray(struct members *all, struct home *h)
     }
 }
 
+/* ---- open slots ---- */
+/* Has the line of the queue of this slot said it? */
+static bool was_reported(const struct members *all, unsigned slot)
+{
+    for (int i = 0; i < all->n_homes; i++) {
+        if (all->homes[i].slot == slot && all->homes[i].fix) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As count_keys(); the node that is looked at is asked on the connection that d has. One that is
+ * lost is reported when its node is looked at. */
+static int64_t count_keys_of(struct doctor *d, struct member *m, unsigned slot)
+{
+    struct member here = *m;
+    char why[REDIS_WHY];
+    bool reached = m->reached;
+    int64_t n;
+
+    if (m->node->place == d->at) {
+        here.redis = d->redis;
+        n = count_keys(&here, slot, why);
+        d->redis = here.redis;
+    } else {
+        n = count_keys(m, slot, why);
+    }
+    m->keys_unknown |= n < 0 && m->reached;
+    m->reached = reached;
+    return n;
+}
+
+enum parted { IS_WHOLE, IS_PARTED, IS_UNKNOWN };
+
+/* Have two masters keys of the slot? Without an owner there is none that would delete what it
+ * has. */
+static enum parted look_for_parts(struct doctor *d, unsigned slot, char fix[FIX_TOGETHER])
+{
+    const struct members *all = d->members;
+    struct home h = {.queue = "", .slot = slot, .owner = all->c->owners[slot] - 1};
+    const struct member *other = NULL;
+    int64_t n_own = 0;
+    int n_with_keys = 0;
+
+    for (int i = 0; i < all->c->n; i++) {
+        struct member *m = &all->v[i];
+        int64_t n = member_is_master(m) ? count_keys_of(d, m, slot) : 0;
+        if (n < 0) {
+            return IS_UNKNOWN;
+        }
+        n_own = i == h.owner ? n : n_own;
+        other = i != h.owner && n > 0 ? m : other;
+        n_with_keys += n > 0 ? 1 : 0;
+    }
+    if (!all->c->knows_masters) {
+        return IS_UNKNOWN;
+    }
+    if (n_with_keys < 2 || h.owner < 0) {
+        return IS_WHOLE;
+    }
+    if (n_own == 0) {
+        return IS_UNKNOWN; /* it has another owner by now */
+    }
+    together(all, &h, other, n_own, fix);
+    return IS_PARTED;
+}
+
+/* Of [SLOT->-NODE] and [SLOT-<-NODE]. redis-cli --cluster fix closes all that are open, so it is
+ * named only if it can lose keys of none. */
+int fix_open(struct doctor *d, const char *line, char fix[FIX_TOGETHER])
+{
+    char parted[FIX_TOGETHER];
+    int n_parted = 0;
+    const char *end = line + strcspn(line, "\n");
+
+    if (!d->members) {
+        snprintf(fix, FIX_TOGETHER, "lapse doctor with the URL of the cluster");
+        return 0;
+    }
+
+    cluster_fix(d, fix);
+    while ((line = memchr(line, '[', (size_t)(end - line)))) {
+        unsigned slot = (unsigned)strtoul(++line, NULL, 10) % SLOT_COUNT;
+        enum parted state = look_for_parts(d, slot, parted);
+        if (state == IS_UNKNOWN) {
+            find_out(d->members, "", fix);
+            return 0;
+        }
+        if (state == IS_PARTED && n_parted++ == 0) {
+            snprintf(fix, FIX_TOGETHER, "%s", was_reported(d->members, slot) ? "" : parted);
+        }
+    }
+    return n_parted;
+}
+
 /* ---- half a queue ---- */
 static const struct home *home_of(const struct members *all, const char *queue)
 {
@@ -220,14 +392,17 @@ static const struct home *home_of(const struct members *all, const char *queue)
     return NULL;
 }
 
-/* Neither cause can be left out. */
-static void report_half_of_two(struct doctor *d, struct finding f, const char *missing)
+/* Neither cause can be left out, nor that both nodes have keys. */
+static void report_half_of_two(struct doctor *d, struct finding f, const struct home *h,
+                               const char *missing)
 {
-    char finish[FIX_COMMAND];
-    char fix[FIX_COMMAND + QUEUE_LEN * 2 + 160];
+    char finish[FIX_TOGETHER];
+    char fix[FIX_TOGETHER + QUEUE_LEN * 2 + 160];
 
-    if (d->members) {
-        cluster_fix(d, finish);
+    if (h && h->fix && *h->fix) {
+        snprintf(finish, sizeof finish, "%s", h->fix);
+    } else if (d->members) {
+        find_out(d->members, f.queue, finish);
     } else {
         snprintf(finish, sizeof finish,
                  "lapse doctor %s with the URL of the cluster, which asks all masters", f.queue);
@@ -255,14 +430,14 @@ bool report_half(struct doctor *d, const char *check, const char *queue, const c
         snprintf(repair, sizeof repair, "lapse doctor %s --repair --half", queue);
         f.fix = repair;
         report(d, f,
-               "a script broke off half-way, for no other master has keys of its slot: missing "
-               "here is %s",
+               "no other master has keys of its slot, so a script broke off half-way, or they are "
+               "lost: missing here is %s",
                printable(missing.at));
     } else if (h && h->rest == REST_ELSEWHERE) {
-        f.fix = h->fix;
+        f.fix = h->fix && *h->fix ? h->fix : NULL;
         report(d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
     } else {
-        report_half_of_two(d, f, printable(missing.at));
+        report_half_of_two(d, f, h, printable(missing.at));
     }
     return true;
 }

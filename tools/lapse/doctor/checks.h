@@ -37,6 +37,9 @@ enum { FIX_COMMAND = 400, FIX_TOGETHER = 1400 };
 /* The command that finishes moves of slots. */
 void cluster_fix(const struct doctor *d, char out[FIX_COMMAND]);
 /* astray.c */
+/* What closes the slots that are open in this line of CLUSTER NODES; "": the lines of their queues
+ * have it. Returns how many of them have keys on two nodes, of which it names the first. */
+int fix_open(struct doctor *d, const char *line, char fix[FIX_TOGETHER]);
 /* error: what a script answered for a queue. false: it is not EHALF, and nothing is reported. */
 bool report_half(struct doctor *d, const char *check, const char *queue, const char *error);
 

@@ -20,7 +20,7 @@ void cluster_place(const struct doctor *d, char out[CLUSTER_PLACE])
 {
     const char *host = d->redis.host;
 
-    if (d->redis.port == 0 || !is_shell_safe(host, "")) {
+    if (d->redis.port == 0 || !is_shell_safe(host, ":")) {
         snprintf(out, CLUSTER_PLACE, "HOST:PORT");
     } else {
         snprintf(out, CLUSTER_PLACE, "%s:%d", host, d->redis.port);
@@ -84,7 +84,7 @@ static void check_open(struct doctor *d)
     struct finding f = {.check = "slots"};
     redisReply *r = ASK(d, "CLUSTER", "NODES");
     char open[80];
-    char fix[FIX_COMMAND];
+    char fix[FIX_TOGETHER];
 
     if (d->code) {
         return;
@@ -94,10 +94,13 @@ static void check_open(struct doctor *d)
         report(d, f, "all have a node; unknown is which are moving: CLUSTER NODES is refused");
     } else if (list_open(r->str, open, sizeof open) > 0) {
         f.verdict = WARN;
-        f.fix = d->has_parted ? NULL : fix; /* which might lose keys of a queue then */
-        cluster_fix(d, fix);
-        report(d, f, "open at this node: %s; their queues stand still until the move is finished",
-               open);
+        bool several = fix_open(d, strstr(r->str, "myself"), fix) > 1;
+        f.fix = *fix ? fix : NULL;
+        report(d, f, "open at this node: %s; their queues stand still until the move is finished%s",
+               open,
+               several ? "; keys of several are on two nodes: run what is before redis-cli "
+                         "--cluster fix for each of them first, and then that once"
+                       : "");
     } else {
         report(d, f, "all have a node, and none of this node is moving");
     }

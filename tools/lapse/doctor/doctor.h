@@ -29,7 +29,6 @@ struct doctor {
     bool is_cluster; /* a node of one */
     struct cluster_sync *cluster;  /* that of the URL; NULL: it is of no cluster */
     const struct members *members; /* its nodes, as far as they are known */
-    bool has_parted; /* a queue has keys on two nodes, and what brings them together was reported */
     const char *own_queue; /* a name of which all keys are on this node; NULL: any would do */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */

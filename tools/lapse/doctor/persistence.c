@@ -168,7 +168,7 @@ static void check_replicas(struct doctor *d)
         f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
-    } else if (d->g->opts.replicas > 0) {
+    } else if (d->g->opts.replicas > replicas_in_step(d)) {
         report_asked(d, replicas_in_step(d));
     } else if (connected == 0 && d->is_cluster) {
         report_no_replica(d);
@@ -181,6 +181,8 @@ static void check_replicas(struct doctor *d)
                "%" PRId64 " connected, and a write needs %" PRId64 " of them: after a failover the "
                "new master has one fewer, and refuses every write",
                connected, needed);
+    } else if (d->g->opts.replicas > 0) {
+        report_asked(d, replicas_in_step(d));
     } else if (known && !needed && connected == 1) {
         f.verdict = WARN;
         f.fix = "a second replica, and then redis-cli CONFIG SET min-replicas-to-write 1";
