@@ -159,6 +159,8 @@ static void check_replicas(struct doctor *d)
     int64_t good = info_int(d, "min_slaves_good_slaves");
     bool known;
     int64_t needed = replicas_needed(d, &known);
+    bool too_few = d->g->opts.replicas > replicas_in_step(d);
+    bool just_enough = connected > 0 && connected <= needed;
 
     if (!info_has(d, "connected_slaves")) {
         f.verdict = WARN;
@@ -168,13 +170,7 @@ static void check_replicas(struct doctor *d)
         f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
-    } else if (d->g->opts.replicas > replicas_in_step(d)) {
-        report_asked(d, replicas_in_step(d));
-    } else if (connected == 0 && d->is_cluster) {
-        report_no_replica(d);
-    } else if (connected == 0) {
-        report(d, f, "none");
-    } else if (needed && connected <= needed) {
+    } else if (just_enough && !too_few) {
         f.verdict = WARN;
         f.fix = "one replica more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f,
@@ -183,6 +179,10 @@ static void check_replicas(struct doctor *d)
                connected, needed);
     } else if (d->g->opts.replicas > 0) {
         report_asked(d, replicas_in_step(d));
+    } else if (connected == 0 && d->is_cluster) {
+        report_no_replica(d);
+    } else if (connected == 0) {
+        report(d, f, "none");
     } else if (known && !needed && connected == 1) {
         f.verdict = WARN;
         f.fix = "a second replica, and then redis-cli CONFIG SET min-replicas-to-write 1";
