@@ -305,8 +305,18 @@ static void count_refused_logins(struct lapse *l, const struct lapse_health *h, 
     *n += h->kind == LAPSE_HEALTH_AUTH_FAILED;
 }
 
-/* Where the source of a move has died, the target goes on to name it as the owner of the slot; when
- * it has come back as a replica, none. The target has the names of all queues, so the two nodes are
+/* Later ones learn who the owner is, sooner or later. */
+static bool knows_no_heir(struct server *target)
+{
+    char *info = redis_str(target, "INFO server");
+    bool is_7_0 = strstr(info, "redis_version:7.0.") != NULL;
+
+    free(info);
+    return is_7_0;
+}
+
+/* Where the source of a move has died, the target of Redis 7.0 goes on to name it as the owner of
+ * the slot; when it has come back as a replica, none. The target has the names of all queues, so the two nodes are
  * all that a handle uses: that the third refuses its login is nothing to it. */
 Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
 {
@@ -317,6 +327,7 @@ Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
     int slot = cluster_slot_of_queue(x->c, x->queues[from]);
     struct server *target = x->c->nodes[to].server;
     struct server *third = x->c->nodes[3 - from - to].server;
+    bool stays = knows_no_heir(target);
     unsigned n_refused = 0;
 
     flow_allow_log(x->f, "127.0.0.1");
@@ -331,18 +342,18 @@ Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
     flow_poll(x->f, cluster_owner(x->c, x->c->nodes[heir].server, slot) == heir);
     redis_do(x->c->nodes[heir].server, "CLUSTER SETSLOT %d STABLE", slot); /* Valkey's knows */
     schedule_in_both(x, from, to);
-    cr_assert_eq(cluster_owner(x->c, target, slot), from);
+    cr_assert(!stays || cluster_owner(x->c, target, slot) == from);
     cr_assert_eq(flow_logged(x->f, "cannot ask the node"), 0);
     cr_assert_eq(n_refused, 0);
     redis_do(third, "CONFIG SET requirepass %s", "");
 
     server_restart(x->c->nodes[from].server);
-    flow_poll(x->f, cluster_owner(x->c, target, slot) == -1);
+    flow_poll(x->f, !stays || cluster_owner(x->c, target, slot) == -1);
     schedule_in_both(x, from, to);
     flow_close(x->f, x->f->l, 0);
     x->f->l = open_at(x, to);
     schedule_in_both(x, from, to);
-    cr_assert_eq(cluster_owner(x->c, target, slot), -1);
+    cr_assert(!stays || cluster_owner(x->c, target, slot) == -1);
     redis_do(x->c->nodes[from].server, "PING"); /* connects again: as many descriptors as before */
     clustered_end(x);
 }
