@@ -19,7 +19,7 @@ static void put(const char *queue)
 }
 
 /* Runs the command that doctor has printed, as a shell does. */
-static void run_fix(const char *out, const char *check)
+static struct proc *shell_fix(const char *out, const char *check)
 {
     char line[2000];
     char start[64];
@@ -31,7 +31,21 @@ static void run_fix(const char *out, const char *check)
     cr_assert(at, "%s", out);
     at += strlen("\"fix\":\"");
     snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\""), at);
-    expect(shell(line), 0, NULL, NULL);
+    return shell(line);
+}
+
+/* On Valkey redis-cli may break off: high_availability.md has it. */
+static void run_fix(const char *queue, const char *out, const char *check)
+{
+    struct proc *fix = shell_fix(out, check);
+
+    if (proc_wait(fix, PROC_WAIT_MS) != 0 && has(fix, "is already unassigned")) {
+        struct proc *p = doctor(queue);
+        proc_free(fix);
+        fix = shell_fix(p->out, check);
+        proc_free(p);
+    }
+    expect(fix, 0, NULL, NULL);
 }
 
 Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
@@ -225,7 +239,7 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     cr_assert_eq(count_of(p->out, "--cluster fix"), 1, "one is safe, and no other: %s", p->out);
     cr_assert(!has(p, "are left on"), "%s", p->out);
     cr_assert(!has(p, " DEL "), "what was not found is on its way: %s", p->out);
-    run_fix(p->out, "slots");
+    run_fix("a", p->out, "slots");
     expect(p, 1, "cannot be checked: the slot of the queue is moving to another node", "");
 
     cluster_agrees(c, slot, cluster_owner(c, c->nodes[0].server, slot));
@@ -298,7 +312,7 @@ Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_take
         says(p, "slots", "FAIL", text);
         cr_assert_eq(has(p, "IMPORTING"), round == 1, "%s", p->out);
         cr_assert(!has(p, "each in one state"), "%s", p->out);
-        run_fix(p->out, "slots");
+        run_fix("a", p->out, "slots");
         expect(p, 1, NULL, "");
 
         cluster_agrees(c, slot, cluster_owner(c, cluster_of(c, "{a}"), slot));
@@ -584,7 +598,7 @@ Test(doctor_cluster, whose_queue_has_keys_on_two_nodes_gets_the_command_that_los
     make_owner(c, slot, owner, other);
     cr_assert_eq(redis_int(c->nodes[owner].server, "CLUSTER COUNTKEYSINSLOT %d", slot), 1,
                  "they were deleted");
-    run_fix(p->out, "slots");
+    run_fix("a", p->out, "slots");
     expect(p, 1, NULL, "");
 
     cluster_agrees(c, slot, other);
@@ -735,7 +749,7 @@ Test(doctor_cluster, of_which_a_master_has_no_slots_yet_asks_it_for_keys)
     part(c, slot, owner, other);
     p = doctor("a");
     says(p, "slots", "FAIL", "keys of its slot");
-    run_fix(p->out, "slots");
+    run_fix("a", p->out, "slots");
     expect(p, 1, "a part of it is on another node: missing here is lapse:{a}:jobs", "");
     cluster_agrees(c, slot, other);
     expect(doctor("a"), 0, "1, each in one state", "");
