@@ -316,8 +316,8 @@ static bool knows_no_heir(struct server *target)
 }
 
 /* Where the source of a move has died, the target of Redis 7.0 goes on to name it as the owner of
- * the slot; when it has come back as a replica, none. The target has the names of all queues, so the two nodes are
- * all that a handle uses: that the third refuses its login is nothing to it. */
+ * the slot; when it has come back as a replica, none. The target has the names of all queues, so
+ * the two nodes are all that a handle uses: that the third refuses its login is nothing to it. */
 Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
 {
     struct clustered *x = clustered_start(1);
