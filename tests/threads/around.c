@@ -19,24 +19,12 @@ static struct {
     atomic_bool stopped;        /* the queue, by a handler */
     atomic_bool in_use[TOKENS]; /* a thread has the job of that token: an id may be claimed again */
     unsigned n_ids;
-    pthread_mutex_t mutex;
     struct lapse_job *kept;
-} x = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} x;
 
 static atomic_bool *use_of(const struct lapse_job *job)
 {
     return &x.in_use[lapse_job_token(job) % TOKENS];
-}
-
-/* Keeps the job for the next one, and returns the one that was kept. */
-static struct lapse_job *swap_kept(struct lapse_job *job)
-{
-    pthread_mutex_lock(&x.mutex);
-    struct lapse_job *before = x.kept;
-    x.kept = job;
-    pthread_mutex_unlock(&x.mutex);
-
-    return before;
 }
 
 static void settle(struct lapse_sync *s, struct lapse_job *job)
@@ -50,7 +38,7 @@ static void settle(struct lapse_sync *s, struct lapse_job *job)
 
 static void hand_on(struct lapse_sync *s, struct lapse_job *job)
 {
-    struct lapse_job *kept = swap_kept(job);
+    struct lapse_job *kept = swap_job(&x.kept, job);
 
     if (kept) {
         settle(s, kept);
@@ -143,7 +131,7 @@ static void open_and_close(const char *url, unsigned moment)
     let_it_run(moment / 2);
     lapse_sync_close(s, moment % 4 ? 100 : 0);
 
-    struct lapse_job *kept = swap_kept(NULL);
+    struct lapse_job *kept = swap_job(&x.kept, NULL);
     unsigned n_kept = kept != NULL;
     lapse_sync_free(kept);
     unsigned n_inside = x.pair[0].n_passed - x.pair[0].n_left - n_before[0];

@@ -8,9 +8,8 @@ enum { THREADS = 3, HELD = 6, JOBS = 200, LEASE_MS = 3000 };
 
 static struct {
     atomic_uint began, n_done, n_gone;
-    pthread_mutex_t mutex;
     struct lapse_job *left;
-} x = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} x;
 
 static void settle(struct lapse_sync *s, struct lapse_job *job)
 {
@@ -24,24 +23,13 @@ static void settle(struct lapse_sync *s, struct lapse_job *job)
     }
 }
 
-/* Keeps the job for the next handler, and returns the one that was kept. */
-static struct lapse_job *swap_left(struct lapse_job *job)
-{
-    pthread_mutex_lock(&x.mutex);
-    struct lapse_job *before = x.left;
-    x.left = job;
-    pthread_mutex_unlock(&x.mutex);
-
-    return before;
-}
-
 static void on_job(struct lapse_sync *s, struct lapse_job *job, void *arg)
 {
     unsigned n = ++x.began;
     (void)arg;
 
     if (n % 4 == 0) {
-        job = swap_left(job);
+        job = swap_job(&x.left, job);
     } else if (n % 4 == 1) {
         poll(NULL, 0, 2);
     } else if (n % 8 == 2) {
@@ -76,7 +64,7 @@ static void open_and_close(const char *url, unsigned moment)
     CHECK_OK(lapse_sync_listen(s, "q", &o, on_job, NULL));
     let_it_run(moment);
     lapse_sync_close(s, moment % 4 ? 100 : 0);
-    lapse_sync_free(swap_left(NULL));
+    lapse_sync_free(swap_job(&x.left, NULL));
 }
 
 int main(int argc, char **argv)
