@@ -18,6 +18,17 @@ static void put(const char *queue)
     expect(lapse("schedule", queue, "--in", "1h"), 0, NULL, NULL);
 }
 
+#define ALL "~* &* +@all"
+
+/* As as_user(), on all nodes. */
+static void as_user_of(const struct cluster *c, const char *rules)
+{
+    for (int i = 0; i < c->n; i++) {
+        as_user(c->nodes[i].server, rules);
+    }
+    tool_cluster_url(c, "u:p@");
+}
+
 /* Runs the command that doctor has printed, as a shell does. */
 static struct proc *shell_fix(const char *out, const char *check)
 {
@@ -34,12 +45,22 @@ static struct proc *shell_fix(const char *out, const char *check)
     return shell(line);
 }
 
+static bool is_valkey(const struct cluster *c)
+{
+    char *info = redis_str(c->nodes[0].server, "INFO server");
+    bool is_one = strstr(info, "valkey_version:") != NULL;
+
+    free(info);
+    return is_one;
+}
+
 /* On Valkey redis-cli may break off: high_availability.md has it. */
-static void run_fix(const char *queue, const char *out, const char *check)
+static void run_fix(const struct cluster *c, const char *queue, const char *out, const char *check)
 {
     struct proc *fix = shell_fix(out, check);
+    bool breaks_off = proc_wait(fix, PROC_WAIT_MS) != 0 && has(fix, "is already unassigned");
 
-    if (proc_wait(fix, PROC_WAIT_MS) != 0 && has(fix, "is already unassigned")) {
+    if (breaks_off && is_valkey(c)) {
         struct proc *p = doctor(queue);
         proc_free(fix);
         fix = shell_fix(p->out, check);
@@ -116,10 +137,7 @@ Test(doctor_cluster, is_looked_at_node_by_node)
     struct proc *p;
     char fix[100];
 
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL);
     redis_do(replica, "CONFIG SET notify-keyspace-events %s", "");
     redis_do(replica, "CONFIG SET cluster-require-full-coverage yes");
     redis_do(replica, "ACL SETUSER u -zadd");
@@ -239,7 +257,7 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     cr_assert_eq(count_of(p->out, "--cluster fix"), 1, "one is safe, and no other: %s", p->out);
     cr_assert(!has(p, "are left on"), "%s", p->out);
     cr_assert(!has(p, " DEL "), "what was not found is on its way: %s", p->out);
-    run_fix("a", p->out, "slots");
+    run_fix(c, "a", p->out, "slots");
     expect(p, 1, "cannot be checked: the slot of the queue is moving to another node", "");
 
     cluster_agrees(c, slot, cluster_owner(c, c->nodes[0].server, slot));
@@ -262,10 +280,7 @@ Test(doctor_cluster, whose_slots_move_unseen_by_this_user_has_no_keys_that_are_a
     struct proc *p;
 
     put("a");
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster|nodes");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster|nodes");
     cluster_move_begin(c, slot, !from);
     cluster_move_keys(c, slot, !from, 1);
     p = doctor("a");
@@ -312,7 +327,7 @@ Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_take
         says(p, "slots", "FAIL", text);
         cr_assert_eq(has(p, "IMPORTING"), round == 1, "%s", p->out);
         cr_assert(!has(p, "each in one state"), "%s", p->out);
-        run_fix("a", p->out, "slots");
+        run_fix(c, "a", p->out, "slots");
         expect(p, 1, NULL, "");
 
         cluster_agrees(c, slot, cluster_owner(c, cluster_of(c, "{a}"), slot));
@@ -380,11 +395,7 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     says(p, "parts", "FAIL", "half-way: missing here is lapse:{a}:jobs");
     expect(p, 1, "lapse doctor a with the URL of the cluster, which asks all masters; if no", "");
 
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server,
-                 "ACL SETUSER u on >p ~* &* +@all -cluster|countkeysinslot -cluster|nodes");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster|countkeysinslot -cluster|nodes");
     p = doctor("a");
     says_of(p, port_of(c, !from), "slots", "WARN",
             "unknown is whether keys of slots of others are left on it: NOPERM");
@@ -598,7 +609,7 @@ Test(doctor_cluster, whose_queue_has_keys_on_two_nodes_gets_the_command_that_los
     make_owner(c, slot, owner, other);
     cr_assert_eq(redis_int(c->nodes[owner].server, "CLUSTER COUNTKEYSINSLOT %d", slot), 1,
                  "they were deleted");
-    run_fix("a", p->out, "slots");
+    run_fix(c, "a", p->out, "slots");
     expect(p, 1, NULL, "");
 
     cluster_agrees(c, slot, other);
@@ -652,10 +663,7 @@ Test(doctor_cluster, whose_open_slot_has_keys_on_two_nodes_gets_the_safe_command
             "of them first, and then that once");
     expect(p, 0, NULL, "");
 
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster|countkeysinslot");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster|countkeysinslot");
     p = doctor("b");
     says_of(p, port_of(c, !owner), "slots", "WARN",
             "\"fix\":\"run lapse doctor as a user with +cluster|nodes +cluster|countkeysinslot\"");
@@ -682,10 +690,7 @@ Test(doctor_cluster, whose_queue_looks_like_half_gets_no_plain_fix_for_a_user_wh
 
     put("a");
     part(c, slot, owner, !owner);
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster +cluster|slots");
     p = doctor("a");
     cr_assert(!has(p, "--cluster fix"), "%s", p->out);
     says(p, "jobs", "FAIL",
@@ -749,7 +754,7 @@ Test(doctor_cluster, of_which_a_master_has_no_slots_yet_asks_it_for_keys)
     part(c, slot, owner, other);
     p = doctor("a");
     says(p, "slots", "FAIL", "keys of its slot");
-    run_fix("a", p->out, "slots");
+    run_fix(c, "a", p->out, "slots");
     expect(p, 1, "a part of it is on another node: missing here is lapse:{a}:jobs", "");
     cluster_agrees(c, slot, other);
     expect(doctor("a"), 0, "1, each in one state", "");
@@ -901,10 +906,7 @@ Test(doctor_cluster, of_which_this_user_may_not_see_all_is_looked_at_as_far_as_i
     struct proc *p;
 
     put("a");
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster +cluster|slots");
     p = doctor();
     cr_assert(has(p, "\"text\":\"unknown: this user may not run CLUSTER INFO\""), "%s", p->out);
     cr_assert_eq(count_of(p->out, "keys of slots of others are left on it: NOPERM"), 1, "%s",
@@ -930,10 +932,7 @@ Test(doctor_cluster, that_refuses_this_user_was_reached)
     struct cluster *c = tool_cluster(2, 0);
     struct proc *p;
 
-    for (int i = 0; i < c->n; i++) {
-        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster");
-    }
-    tool_cluster_url(c, "u:p@");
+    as_user_of(c, ALL " -cluster");
     p = doctor("a");
     cr_assert(strstr(p->err, ": this user lacks +cluster|slots: NOPERM "), "%s", p->err);
     cr_assert(!strstr(p->err, "set its URL"), "%s", p->err);
