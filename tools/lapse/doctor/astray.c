@@ -130,46 +130,59 @@ static void keep_fix(struct home *h, const char *fix)
     }
 }
 
-/* What is to be known before the command is run. */
-static void say_cost(const struct member *owner, int64_t n_own, const char *fix,
-                     char out[PLACE_TEXT])
+/* What there is to do for a queue of which another master has keys. */
+struct plan {
+    int64_t n_own; /* how many the owner has; -1: why says why that is not known */
+    char why[REDIS_WHY];
+    char fix[FIX_TOGETHER];
+    char cost[PLACE_TEXT]; /* what is to be known before the command is run, or "" */
+};
+
+static void plan_make(struct plan *p, const struct members *all, const struct home *h,
+                      const struct member *other)
 {
-    *out = '\0';
-    if (n_own > 0 && strstr(fix, "DELSLOTS")) {
-        snprintf(out, PLACE_TEXT,
+    struct member *owner = &all->v[h->owner];
+
+    p->n_own = count_keys(owner, h->slot, p->why);
+    owner->keys_unknown |= p->n_own < 0;
+    together(all, h, other, p->n_own, p->fix);
+    p->cost[0] = '\0';
+    if (strstr(p->fix, "DELSLOTS")) {
+        snprintf(p->cost, sizeof p->cost,
                  "; until the commands have ended the slot has no owner, and with "
                  "cluster-require-full-coverage yes %s refuses all of its queues",
                  owner->node->place);
     }
 }
 
+static const char *plan_fix(const struct plan *p)
+{
+    return *p->fix ? p->fix : NULL;
+}
+
 static void report_astray(struct members *all, struct home *h, const struct member *other,
                           int64_t n)
 {
-    struct member *owner = &all->v[h->owner];
+    const struct member *owner = &all->v[h->owner];
     struct finding f = {.check = "slots", .queue = h->queue, .verdict = FAIL};
-    char why[REDIS_WHY];
-    char fix[FIX_TOGETHER];
-    char note[PLACE_TEXT + REDIS_WHY];
-    int64_t n_own = count_keys(owner, h->slot, why);
+    struct plan p;
+    char unknown[PLACE_TEXT + REDIS_WHY] = "";
 
-    owner->keys_unknown |= n_own < 0;
-    together(all, h, other, n_own, fix);
-    say_cost(owner, n_own, fix, note);
-    if (n_own < 0) {
-        snprintf(note, sizeof note, "; unknown is how many are on %s: %s", owner->node->place,
-                 printable(why));
+    plan_make(&p, all, h, other);
+    if (p.n_own < 0) {
+        snprintf(unknown, sizeof unknown, "; unknown is how many are on %s: %s", owner->node->place,
+                 printable(p.why));
     }
-    keep_fix(h, fix);
+    keep_fix(h, p.fix);
     h->astray = true;
     h->rest = REST_ELSEWHERE;
-    f.fix = *fix ? fix : NULL;
+    f.fix = plan_fix(&p);
     report(all->d, f,
            "%" PRId64
            " keys of its slot %u are left on %s, and its owner, %s, knows of no move: it "
            "looks new there, or is half a queue; stop who uses it, for what they make there "
-           "would be in the way%s",
-           n, h->slot, other->node->place, owner->node->place, note);
+           "would be in the way%s%s",
+           n, h->slot, other->node->place, owner->node->place, p.cost, unknown);
 }
 
 /* Of the rest of a queue it is not known where it is; what was found stays found. */
@@ -184,29 +197,27 @@ static void be_unsure(struct home *h)
 static void report_moving(struct members *all, struct home *h, const struct member *other,
                           int64_t n)
 {
-    struct member *owner = &all->v[h->owner];
+    const struct member *owner = &all->v[h->owner];
     struct finding f = {.check = "slots", .queue = h->queue, .verdict = WARN};
-    char why[REDIS_WHY];
-    char fix[FIX_TOGETHER];
-    char note[PLACE_TEXT];
-    int64_t n_own = count_keys(owner, h->slot, why);
+    struct plan p;
 
     be_unsure(h);
-    owner->keys_unknown |= n_own < 0;
-    together(all, h, other, n_own, fix);
-    f.fix = *fix ? fix : NULL;
-    if (n_own > 0) {
-        say_cost(owner, n_own, fix, note);
-        keep_fix(h, fix);
+    plan_make(&p, all, h, other);
+    if (p.n_own == 0) {
+        return;
+    }
+
+    keep_fix(h, p.fix);
+    f.fix = plan_fix(&p);
+    if (p.n_own > 0) {
         report(all->d, f,
                "its slot %u moves: %" PRId64 " keys are on %s, and %" PRId64
                " on %s; if the move has broken off, finish it%s",
-               h->slot, n_own, owner->node->place, n, other->node->place, note);
-    } else if (n_own < 0) {
-        keep_fix(h, fix);
+               h->slot, p.n_own, owner->node->place, n, other->node->place, p.cost);
+    } else {
         report(all->d, f,
                "its slot %u moves: %" PRId64 " keys are on %s, and unknown is how many on %s: %s",
-               h->slot, n, other->node->place, owner->node->place, printable(why));
+               h->slot, n, other->node->place, owner->node->place, printable(p.why));
     }
 }
 
