@@ -281,6 +281,8 @@ static void look_for_keys_on(struct members *all, struct home *h, struct member 
         report_moving(all, h, m, n);
     } else if (n > 0 && has_moved_meanwhile(all, h, m)) {
         h->rest = REST_UNKNOWN;
+        free(h->fix); /* it may name another owner */
+        h->fix = NULL;
     } else if (n > 0) {
         report_astray(all, h, m, n);
     }

@@ -29,7 +29,7 @@ struct home {
     const char *why; /* of that */
     bool astray;     /* keys of it are elsewhere, and its owner does not know, or may be */
     enum rest rest;
-    char *fix; /* of REST_ELSEWHERE: the command that brings the keys together; owned */
+    char *fix; /* brings its keys together, or says what to do first; NULL: none are apart; owned */
 };
 
 struct members {
