@@ -197,13 +197,20 @@ int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job 
     return answer_of(f, lapse_get(f->l, queue, id, flow_answered, &a), &a, out);
 }
 
+static bool is_in_registry(struct flow *f, const char *queue)
+{
+    char *score = redis_str(f->server, "ZSCORE lapse:{}:queues %s", queue);
+    bool yes = score != NULL;
+
+    free(score);
+    return yes;
+}
+
 void flow_enter(struct flow *f, const char *queue)
 {
     cr_assert_eq(flow_schedule(f, queue, "first", 3600000, NULL), 0);
     cr_assert_eq(flow_cancel(f, queue, "first", NULL), 0);
-    flow_poll(f, redis_int(f->server, "EVAL %s 0 %s",
-                           "return redis.call('ZSCORE', 'lapse:{}:queues', ARGV[1]) and 1 or 0",
-                           queue));
+    flow_poll(f, is_in_registry(f, queue));
     f->n_answers = 0;
 }
 

@@ -302,7 +302,7 @@ bool flow_is_alone(struct flow *f)
     unsigned n = 0;
 
     for (char *rest = list, *line; (line = strtok_r(rest, "\n", &rest));) {
-        n += !strstr(line, " name=sentinel-");
+        n += !strstr(line, " name=sentinel-") && !strstr(line, " flags=S "); /* replicas */
     }
     free(list);
     return n == 1;

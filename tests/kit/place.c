@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than any test stops its master: it has no replica, and is not to be given up. */
-enum { DOWN_MS = 600000, MASTERS = 3 };
+enum {
+    DOWN_MS = 600000, /* longer than any test stops its master, which is not to be given up */
+    MASTERS = 3,
+    REPLICAS = 1 /* of each master */
+};
 
 static bool is_on(const char *name)
 {
@@ -21,9 +24,21 @@ bool place_has_masters(void)
     return is_on("masters");
 }
 
-static void place_in_cluster(struct place *p, int n_masters, const char *const *args)
+/* A test that stops its master wants it back: no replica takes its place. */
+static struct cluster *cluster_with_replicas(const char *const *args)
 {
-    p->cluster = cluster_start_opts(n_masters, 0, args);
+    const char *all[SERVER_ARGS + 1] = {"--cluster-replica-no-failover", "yes"};
+
+    for (size_t n = 2; args && *args; args++) {
+        cr_assert(n < SERVER_ARGS);
+        all[n++] = *args;
+    }
+    return cluster_start_opts(MASTERS, REPLICAS, all);
+}
+
+static void place_in_cluster(struct place *p, struct cluster *cluster)
+{
+    p->cluster = cluster;
     p->server = cluster_of(p->cluster, "lapse:{q}:due");
     snprintf(p->text, sizeof p->text, "redis+cluster://%s127.0.0.1:%d", server_login(),
              p->server->port);
@@ -62,9 +77,9 @@ struct place *place_start(const char *const *args, bool tcp)
 
     cr_assert(p);
     if (is_on("cluster")) {
-        place_in_cluster(p, 1, args);
+        place_in_cluster(p, cluster_start_opts(1, 0, args));
     } else if (place_has_masters()) {
-        place_in_cluster(p, MASTERS, args);
+        place_in_cluster(p, cluster_with_replicas(args));
     } else if (is_on("sentinel")) {
         place_by_sentinel(p, args);
     } else if (is_on("tls")) {
@@ -91,6 +106,13 @@ void place_not_in_cluster(const char *why)
 {
     if (is_on("cluster") || place_has_masters()) {
         cr_skip_test("in a cluster: %s", why);
+    }
+}
+
+void place_not_with_masters(const char *why)
+{
+    if (place_has_masters()) {
+        cr_skip_test("with several masters: %s", why);
     }
 }
 

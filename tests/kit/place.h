@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster of one
- * master, with =masters in one of three, with =sentinel on a master that a Sentinel names; with
- * =tls on one server by TLS; else on one server. */
+ * master, with =masters in one of three, each with a replica, with =sentinel on a master that a
+ * Sentinel names; with =tls on one server by TLS; else on one server. */
 #ifndef PLACE_H
 #define PLACE_H
 #include "tls.h"
@@ -26,6 +26,7 @@ bool place_has_masters(void);
 
 /* Skip the test where its flows are not on one server; the reason is for who reads the test. */
 void place_not_in_cluster(const char *why);
+void place_not_with_masters(const char *why);
 void place_not_by_sentinel(const char *why);
 void place_not_by_tls(const char *why);
 #endif
