@@ -44,6 +44,7 @@ Test(host_names, of_which_the_first_address_refuses_lead_to_the_second)
 
 Test(host_names, of_both_families_lead_to_a_redis_on_ipv6_alone)
 {
+    place_not_with_masters("the nodes know each other by 127.0.0.1");
     place_not_by_sentinel("it names 127.0.0.1");
 
     static const char *const two[] = {"127.0.0.1", "::1", NULL};
@@ -58,6 +59,7 @@ Test(host_names, of_both_families_lead_to_a_redis_on_ipv6_alone)
 
 Test(host_names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
 {
+    place_not_with_masters("the nodes know each other by 127.0.0.1");
     place_not_by_sentinel("it names 127.0.0.1");
 
     static const char *const bound[] = {"--bind", "::1", NULL};

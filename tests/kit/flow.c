@@ -181,6 +181,11 @@ struct lapse *flow_open(struct flow *f, const struct lapse_options *opts)
 {
     struct lapse_options own = flow_options(f);
     struct lapse *l = NULL;
+
+    if (opts && strncmp(opts->url, "redis+cluster://", strlen("redis+cluster://")) != 0) {
+        place_not_with_masters("the URL is that of one server");
+    }
+
     int err = lapse_open(&l, f->loop, opts ? opts : &own);
 
     cr_assert(err == 0 && l && f->n_open < FLOW_HANDLES, "lapse_open: %s", lapse_strerror(err));
