@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocations.h"
 #include "audit.h"
+#include "cluster.h"
 #include "flow.h"
 #include "loop.h"
 #include <hiredis/hiredis.h>
@@ -299,6 +300,30 @@ long long flow_scripts(struct flow *f)
 {
     return flow_calls(f, "eval") + flow_calls(f, "evalsha") + flow_calls(f, "eval_ro") +
            flow_calls(f, "evalsha_ro");
+}
+
+struct server *flow_server_of(struct flow *f, const char *key)
+{
+    return place_has_masters() ? cluster_of(f->place->cluster, key) : f->server;
+}
+
+static long long keys_at(struct server *s, const char *pattern)
+{
+    return redis_int(s, "EVAL %s 0 %s", "return #redis.call('KEYS', ARGV[1])", pattern);
+}
+
+long long flow_keys(struct flow *f, const char *pattern)
+{
+    const struct cluster *c = f->place->cluster;
+    long long n = 0;
+
+    if (!place_has_masters()) {
+        return keys_at(f->server, pattern);
+    }
+    for (int i = 0; i < c->n_masters; i++) {
+        n += keys_at(c->nodes[i].server, pattern);
+    }
+    return n;
 }
 
 bool flow_is_alone(struct flow *f)

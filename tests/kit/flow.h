@@ -135,6 +135,10 @@ long long flow_count(struct flow *f, const char *queue, const char *set); /* set
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
 long long flow_calls(struct flow *f, const char *command); /* so far, by INFO commandstats */
 long long flow_scripts(struct flow *f);                    /* scripts run, likewise */
+/* The server that has a key: of a cluster of several masters maybe another one than f->server. */
+struct server *flow_server_of(struct flow *f, const char *key);
+/* How many keys there are whose names are of this pattern, on all masters together. */
+long long flow_keys(struct flow *f, const char *pattern);
 /* Has Redis met the end of each connection but that of the test, and so run all they had sent? */
 bool flow_is_alone(struct flow *f);
 /* Every key but canaries, with its value, as one text; the caller's to free. */
