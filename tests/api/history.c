@@ -279,6 +279,8 @@ Test(history, a_process_sends_one_script_a_queue_in_10_s_and_none_of_queues_wher
 
 Test(history, what_was_sent_and_not_answered_is_sent_again_and_counts_once)
 {
+    place_not_with_masters("the proxy is before one of the masters");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct proxy *p = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
@@ -323,6 +325,8 @@ static void schedule_to_replicas(struct flow *f, struct flow_answer *a)
 
 Test(history, is_sent_though_a_request_still_waits_when_the_grace_is_over)
 {
+    place_not_with_masters("each has a replica");
+
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
     struct flow_answer alone;
     static struct asked a;
@@ -339,6 +343,8 @@ Test(history, is_sent_though_a_request_still_waits_when_the_grace_is_over)
 /* Redis does not answer: it is waited for no longer than for jobs that go back. */
 Test(history, that_redis_does_not_take_when_the_grace_is_over_keeps_no_handle_open)
 {
+    place_not_with_masters("each has a replica");
+
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
     struct flow_answer alone;
 
@@ -353,6 +359,8 @@ Test(history, that_redis_does_not_take_when_the_grace_is_over_keeps_no_handle_op
 
 Test(history, by_a_user_who_may_not_count_is_none_and_all_else_goes_on)
 {
+    place_not_with_masters("one of the masters alone has the user");
+
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options opts = flow_options(f);
     struct flow_handler w = {.way = FLOW_DONE};

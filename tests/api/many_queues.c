@@ -137,7 +137,7 @@ static void protect_all(void)
 static long long heartbeats(struct flow *f)
 {
     flow_calm(f);
-    return flow_calls(f, "zremrangebyscore");
+    return redis_calls(flow_server_of(f, "lapse:{}:alive"), "zremrangebyscore");
 }
 
 /* A heartbeat, of any queue, may touch as many as a job. */
@@ -169,7 +169,7 @@ static void rest(struct flow *f)
 
 static bool any_listens(struct flow *f)
 {
-    return redis_int(f->server, "EVAL %s 0", "return #redis.call('KEYS', '*:listeners')") > 0;
+    return flow_keys(f, "*:listeners") > 0;
 }
 
 /* The jobs are of one queue, one after the other. */

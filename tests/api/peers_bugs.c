@@ -159,6 +159,8 @@ Test(peers_bugs, an_ack_of_a_stale_consumer_deletes_the_copy_that_was_delivered_
  * given the job out, and before the process hears of it. */
 Test(peers_bugs, a_crash_between_the_pop_and_the_timer_loses_the_job)
 {
+    place_not_with_masters("the proxy is before one of the masters");
+
     struct wire x;
     struct flow_handler other = {.way = FLOW_DONE};
 
@@ -338,7 +340,7 @@ Test(peers_bugs, a_reschedule_of_a_job_that_is_gone_makes_it_due_at_once)
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), LAPSE_ENOENT);
     cr_assert_eq(flow_reschedule_all(f, "q", dead, lapse_in(0), 0, &c), 0);
     cr_assert_eq(c.n, 0);
-    cr_assert_eq(redis_int(f->server, "DBSIZE"), 1, "the name of the queue");
+    cr_assert_eq(flow_keys(f, "lapse:{q}:*"), 0);
     flow_end(f, "q");
 }
 

@@ -116,8 +116,8 @@ Test(queues_of_a_space, are_all_listed_however_many_they_are)
     struct flow_answer a = {.f = f};
     struct flow_answer b = {.f = f};
 
-    redis_do(f->server, "EVAL %s 0",
-             "for i = 1, 250 do redis.call('ZADD', 'lapse:{}:queues', 0, 'q' .. i) end");
+    redis_do(f->server, "EVAL %s 1 lapse:{}:queues",
+             "for i = 1, 250 do redis.call('ZADD', KEYS[1], 0, 'q' .. i) end");
     cr_assert_eq(lapse_queues(f->l, NULL, flow_queues_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a), 0);
     cr_assert_eq(a.n, 250);
@@ -144,8 +144,8 @@ Test(queues_of_a_space, whose_names_contain_zeros_do_not_hide_those_behind_a_pag
     struct flow *f = flow_start(FLOW_FULL);
 
     redis_do(f->server, "ZADD lapse:{}:queues 0 a 0 zz");
-    redis_do(f->server, "EVAL %s 0",
-             "for i = 1, 250 do redis.call('ZADD', 'lapse:{}:queues', 0, 'c\\0' .. i) end");
+    redis_do(f->server, "EVAL %s 1 lapse:{}:queues",
+             "for i = 1, 250 do redis.call('ZADD', KEYS[1], 0, 'c\\0' .. i) end");
     expect_queues(f, NULL, "a 0+0+0 '', zz 0+0+0 ''");
     flow_end(f);
 }
@@ -169,8 +169,8 @@ Test(queues_of_a_space, that_are_asked_for_as_the_handle_ends_are_answered_once)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a = {.f = f};
 
-    redis_do(f->server, "EVAL %s 0",
-             "for i = 1, 250 do redis.call('ZADD', 'lapse:{}:queues', 0, 'q' .. i) end");
+    redis_do(f->server, "EVAL %s 1 lapse:{}:queues",
+             "for i = 1, 250 do redis.call('ZADD', KEYS[1], 0, 'q' .. i) end");
     cr_assert_eq(lapse_queues(f->l, NULL, flow_queues_answered, &a), 0);
     flow_close(f, f->l, 0);
     f->l = NULL;

@@ -152,7 +152,7 @@ Test(quiet, takes_no_more_jobs_ends_those_that_it_has_and_goes_on_when_told)
 
 static long long heartbeats(struct flow *f)
 {
-    return flow_calls(f, "zremrangebyscore");
+    return redis_calls(flow_server_of(f, "lapse:{}:alive"), "zremrangebyscore");
 }
 
 /* The other one has no alarm, so it takes no job that it does not own before it sweeps. */
@@ -243,12 +243,10 @@ Test(quiet, of_nobody_is_enoent_and_of_no_name_einval)
 /* ---- the message, and the entry ---- */
 static void mark(struct flow *f, const char *less)
 {
-    redis_do(
-        f->server, "EVAL %s 0 %s",
-        "local a = redis.call('ZRANGE', 'lapse:{}:alive', 0, 0, 'WITHSCORES') "
-        "redis.call('ZADD', 'lapse:{}:alive', string.format('%.2f', math.ceil(a[2]) - ARGV[1]), "
-        "a[1])",
-        less);
+    redis_do(f->server, "EVAL %s 1 lapse:{}:alive %s",
+             "local a = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES') "
+             "redis.call('ZADD', KEYS[1], string.format('%.2f', math.ceil(a[2]) - ARGV[1]), a[1])",
+             less);
 }
 
 /* It is heard with the next heartbeat where the message is lost. */
