@@ -198,6 +198,30 @@ static void listener_pass_on_queues(struct listener *l)
     }
 }
 
+/* The channel of no queue is heard where a queue is, so that it needs no connection of its own;
+ * else where the registry is. */
+static void listener_move_wake(struct listener *l)
+{
+    struct sites *ss = &l->shared.sites;
+    struct site *to = NULL;
+
+    if (!l->shared.watches.wake_at) {
+        return;
+    }
+
+    LIST_EACH (i, &ss->all) {
+        if (!to && !list_empty(&site_of(i)->ear.all)) {
+            to = site_of(i);
+        }
+    }
+    if (!to) {
+        to = sites_of_key(ss, span_of(l->patterns.key));
+    }
+    if (to) {
+        watches_move_wake(&l->shared.watches, &to->ear);
+    }
+}
+
 int listener_add_pattern(struct listener *l, const struct pattern_spec *spec)
 {
     struct pattern_spec made = *spec;
@@ -220,6 +244,7 @@ int listener_add_pattern(struct listener *l, const struct pattern_spec *spec)
         return err;
     }
 
+    listener_move_wake(l);
     listener_pass_on_queues(l);
     return 0;
 }
@@ -539,30 +564,6 @@ static void listener_look_at_moved(struct listener *l)
             queue_up(q);
         }
         q->has_moved = false;
-    }
-}
-
-/* The channel of no queue is heard where a queue is, so that it needs no connection of its own;
- * else where the registry is. */
-static void listener_move_wake(struct listener *l)
-{
-    struct sites *ss = &l->shared.sites;
-    struct site *to = NULL;
-
-    if (!l->shared.watches.wake_at) {
-        return;
-    }
-
-    LIST_EACH (i, &ss->all) {
-        if (!to && !list_empty(&site_of(i)->ear.all)) {
-            to = site_of(i);
-        }
-    }
-    if (!to) {
-        to = sites_of_key(ss, span_of(l->patterns.key));
-    }
-    if (to) {
-        watches_move_wake(&l->shared.watches, &to->ear);
     }
 }
 

@@ -86,6 +86,20 @@ FLOW_ALL_MODES(pattern, has_the_queues_that_there_are_and_those_that_come)
     flow_end(f, "email.a", "email.b", "email.c", "emailx");
 }
 
+/* It is the first of its listener, so no other queue has brought it a place to hear at. */
+Test(pattern, that_comes_when_redis_is_known_already_hears_of_new_queues)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_enter(f, "email.a");
+    flow_listen(f, "email.*", &w);
+    flow_until_listeners(f, "email.a", 1);
+    flow_calm(f);
+    run_in(f, "email.b", &w);
+    flow_end(f, "email.a", "email.b");
+}
+
 /* ---- whose a queue is ---- */
 enum { CALLS = 3 };
 
