@@ -90,8 +90,6 @@ Test(batch, each_verb_of_a_turn_is_a_call_of_its_own)
 
 Test(batch, each_queue_of_a_turn_is_a_call_of_its_own)
 {
-    place_not_with_masters("scripts are counted at one server");
-
     static const char *const queues[] = {"q1", "q2", "q3"};
     struct flow *f = start();
     struct flow_answer a[30];

@@ -102,6 +102,7 @@ static void serve_in_turn(struct flow *f)
     struct flow_handler w = {.way = FLOW_KEEP};
 
     one_at_once(&opts);
+    opts.flags |= LAPSE_MAY_EVICT; /* a queue whose master has not said waits for no room yet */
     f->l = flow_open(f, &opts);
 
     for (int i = 0; i < TOTAL; i++) {

@@ -791,6 +791,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     flow_until(f, x.n_jobs == SPARES);
     if (from == TOLD || from == TOLD_TO_STOP) {
         flow_until_listeners(f, "spare", 1); /* it would not hear before */
+        flow_poll(f, redis_int(f->server, "ZCARD lapse:{}:alive") == 1); /* nor be found */
     }
     cause(&x);
     flow_until(f, x.called);
@@ -821,11 +822,15 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     cr_assert(abandoned || x.got == x.owed, "%s: %u callbacks of %u", call->name, x.got, x.owed);
     cr_assert_eq(alloc_live(), live, "%s: %ld blocks lost", call->name, alloc_live() - live);
     flow_poll(f, flow_is_alone(f));
-    redis_do(f->server, "FLUSHALL");
+    flow_do(f, "FLUSHALL");
 }
 
 static void run_part(enum from from, size_t part, size_t n_parts)
 {
+    if (from == ALONE) {
+        place_not_with_masters("each has the replica that is asked for");
+    }
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
 
     server_allow(f->server, "%%R~*{q}*"); /* the key of a guard */

@@ -111,12 +111,12 @@ static struct flow *flow_make(enum flow_mode mode, const char *const *server_arg
     f->place = place_start(server_args, tcp);
     f->server = f->place->server;
     if (mode == FLOW_MUTE) {
-        redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+        flow_do(f, "CONFIG SET notify-keyspace-events %s", "");
         flow_allow_log(f, "notify-keyspace-events");
     }
 
     if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
-        redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
+        flow_do(f, "DEBUG SET-ACTIVE-EXPIRE 0");
         /* the canary of an idle listener does not expire either */
         flow_allow_log(f, "notify-keyspace-events");
     }
@@ -293,7 +293,12 @@ int64_t flow_score(struct flow *f, const char *queue, const char *set, const cha
 
 long long flow_calls(struct flow *f, const char *command)
 {
-    return redis_calls(f->server, command);
+    long long n = 0;
+
+    for (int i = 0; i < place_masters(f->place); i++) {
+        n += redis_calls(place_master(f->place, i), command);
+    }
+    return n;
 }
 
 long long flow_scripts(struct flow *f)
@@ -307,28 +312,20 @@ struct server *flow_server_of(struct flow *f, const char *key)
     return place_has_masters() ? cluster_of(f->place->cluster, key) : f->server;
 }
 
-static long long keys_at(struct server *s, const char *pattern)
-{
-    return redis_int(s, "EVAL %s 0 %s", "return #redis.call('KEYS', ARGV[1])", pattern);
-}
-
 long long flow_keys(struct flow *f, const char *pattern)
 {
-    const struct cluster *c = f->place->cluster;
     long long n = 0;
 
-    if (!place_has_masters()) {
-        return keys_at(f->server, pattern);
-    }
-    for (int i = 0; i < c->n_masters; i++) {
-        n += keys_at(c->nodes[i].server, pattern);
+    for (int i = 0; i < place_masters(f->place); i++) {
+        n += redis_int(place_master(f->place, i), "EVAL %s 0 %s",
+                       "return #redis.call('KEYS', ARGV[1])", pattern);
     }
     return n;
 }
 
-bool flow_is_alone(struct flow *f)
+static bool is_alone_on(struct server *s)
 {
-    char *list = redis_str(f->server, "CLIENT LIST");
+    char *list = redis_str(s, "CLIENT LIST");
     unsigned n = 0;
 
     for (char *rest = list, *line; (line = strtok_r(rest, "\n", &rest));) {
@@ -336,6 +333,16 @@ bool flow_is_alone(struct flow *f)
     }
     free(list);
     return n == 1;
+}
+
+bool flow_is_alone(struct flow *f)
+{
+    for (int i = 0; i < place_masters(f->place); i++) {
+        if (!is_alone_on(place_master(f->place, i))) {
+            return false;
+        }
+    }
+    return true;
 }
 
 char *flow_dump(struct flow *f)

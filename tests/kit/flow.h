@@ -133,12 +133,20 @@ unsigned flow_logged(struct flow *f, const char *text); /* lines that contain it
 /* ---- Redis ---- */
 long long flow_count(struct flow *f, const char *queue, const char *set); /* set: due, run, dead */
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
-long long flow_calls(struct flow *f, const char *command); /* so far, by INFO commandstats */
-long long flow_scripts(struct flow *f);                    /* scripts run, likewise */
+/* So far, by INFO commandstats of each master. */
+long long flow_calls(struct flow *f, const char *command);
+long long flow_scripts(struct flow *f); /* scripts run, likewise */
 /* The server that has a key: of a cluster of several masters maybe another one than f->server. */
 struct server *flow_server_of(struct flow *f, const char *key);
 /* How many keys there are whose names are of this pattern, on all masters together. */
 long long flow_keys(struct flow *f, const char *pattern);
+/* What a command names no key for: on each master. */
+#define flow_do(f, ...)                                                      \
+    do {                                                                     \
+        for (int flow_i = 0; flow_i < place_masters((f)->place); flow_i++) { \
+            redis_do(place_master((f)->place, flow_i), __VA_ARGS__);         \
+        }                                                                    \
+    } while (0)
 /* Has Redis met the end of each connection but that of the test, and so run all they had sent? */
 bool flow_is_alone(struct flow *f);
 /* Every key but canaries, with its value, as one text; the caller's to free. */

@@ -102,6 +102,16 @@ void place_stop(struct place *p)
     free(p);
 }
 
+int place_masters(const struct place *p)
+{
+    return p->cluster ? p->cluster->n_masters : 1;
+}
+
+struct server *place_master(const struct place *p, int i)
+{
+    return p->cluster ? p->cluster->nodes[i].server : p->server;
+}
+
 void place_not_in_cluster(const char *why)
 {
     if (is_on("cluster") || place_has_masters()) {

@@ -21,6 +21,10 @@ struct place {
 struct place *place_start(const char *const *args, bool tcp);
 void place_stop(struct place *p);
 
+/* The servers that have keys: one where there is no cluster. */
+int place_masters(const struct place *p);
+struct server *place_master(const struct place *p, int i);
+
 /* Are there several masters, so that another one than the server may have a key? */
 bool place_has_masters(void);
 
