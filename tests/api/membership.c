@@ -25,13 +25,7 @@ static bool is_listed(struct flow *f, const char *queue, const char *name)
 
 static long long listed_queues(struct flow *f)
 {
-    long long n = 0;
-
-    for (int i = 0; i < place_masters(f->place); i++) {
-        n += redis_int(place_master(f->place, i), "EVAL %s 0",
-                       "return #redis.call('KEYS', 'lapse:{*}:listeners')");
-    }
-    return n;
+    return flow_keys(f, "lapse:{*}:listeners");
 }
 
 static void listen_to_many(struct flow *f, struct flow_handler *w)
