@@ -19,6 +19,17 @@ static void rarely(struct lapse_options *o)
     o->sweep_ms = RARELY_MS; /* an empty queue is not looked at within the patience of a test */
 }
 
+static long long entered(struct flow *f)
+{
+    long long n = 0;
+
+    for (int i = 0; i < place_masters(f->place); i++) {
+        n += redis_int(place_master(f->place, i), "EVAL %s 0",
+                       "return #redis.call('KEYS', 'lapse:{q*}:listeners')");
+    }
+    return n;
+}
+
 static void listen_to_many(struct flow *f, struct flow_handler *w)
 {
     char name[16];
@@ -27,7 +38,7 @@ static void listen_to_many(struct flow *f, struct flow_handler *w)
         snprintf(name, sizeof name, "q%u", i);
         flow_listen(f, name, w);
     }
-    flow_until_listeners(f, name, 1);
+    flow_poll(f, entered(f) == QUEUES);
 }
 
 static long long looks(struct flow *f)
@@ -168,7 +179,7 @@ Test(idle_queues, share_a_canary_that_is_heard_where_redis_expires_nothing_by_it
     flow_end(f, "a", "b");
 }
 
-/* The canary was set among the triggers of the first queue. */
+/* The canary was set among the triggers of the first queue. Both are on the same master. */
 Test(idle_queues, notice_that_events_have_ceased_when_the_queue_of_the_canary_is_gone)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, rarely);
@@ -176,8 +187,8 @@ Test(idle_queues, notice_that_events_have_ceased_when_the_queue_of_the_canary_is
 
     flow_listen(f, "a", &w);
     flow_until_listeners(f, "a", 1);
-    flow_listen(f, "b", &w);
-    flow_until_listeners(f, "b", 1);
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
     flow_until(f, flow_calls(f, "set") >= 2);
 
     cr_assert_eq(lapse_unlisten(f->l, "a"), 0);
@@ -186,12 +197,14 @@ Test(idle_queues, notice_that_events_have_ceased_when_the_queue_of_the_canary_is
     flow_until(f, flow_logged(f, SILENCE) == 1);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, flow_logged(f, "events arrive again") == 1);
-    flow_end(f, "a", "b");
+    flow_end(f, "a", "q");
 }
 
 /* Nothing tells the listener of the job. */
 Test(idle_queues, are_looked_at_for_the_jobs_of_producers_that_may_not_publish)
 {
+    place_not_with_masters("the producer goes by the socket of one");
+
     enum { N = 3 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -254,6 +267,8 @@ Test(idle_queues, are_looked_at_every_time_by_who_does_not_subscribe)
 /* The subscription is lost, and does not come back. */
 Test(idle_queues, are_looked_at_every_time_by_who_is_not_subscribed_any_more)
 {
+    place_not_with_masters("behind the proxy is one, and the heartbeats are on another");
+
     struct wire x;
 
     wire_start(&x, FLOW_DONE, rarely);
