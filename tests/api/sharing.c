@@ -96,6 +96,7 @@ static void start(struct sharing *s, unsigned max_running)
     opts = flow_options(s->f);
     opts.max_running = max_running;
     opts.sweep_ms = SWEEP_MS;
+    opts.flags |= LAPSE_MAY_EVICT; /* a queue whose master has not said has no backlog yet */
     s->f->l = flow_open(s->f, &opts);
 
     flow_listen(s->f, "block", &s->block);
