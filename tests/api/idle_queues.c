@@ -19,17 +19,6 @@ static void rarely(struct lapse_options *o)
     o->sweep_ms = RARELY_MS; /* an empty queue is not looked at within the patience of a test */
 }
 
-static long long entered(struct flow *f)
-{
-    long long n = 0;
-
-    for (int i = 0; i < place_masters(f->place); i++) {
-        n += redis_int(place_master(f->place, i), "EVAL %s 0",
-                       "return #redis.call('KEYS', 'lapse:{q*}:listeners')");
-    }
-    return n;
-}
-
 static void listen_to_many(struct flow *f, struct flow_handler *w)
 {
     char name[16];
@@ -38,7 +27,7 @@ static void listen_to_many(struct flow *f, struct flow_handler *w)
         snprintf(name, sizeof name, "q%u", i);
         flow_listen(f, name, w);
     }
-    flow_poll(f, entered(f) == QUEUES);
+    flow_poll(f, flow_keys(f, "lapse:{q*}:listeners") == QUEUES);
 }
 
 static long long looks(struct flow *f)

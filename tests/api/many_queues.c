@@ -137,7 +137,7 @@ static void protect_all(void)
 static long long heartbeats(struct flow *f)
 {
     flow_calm(f);
-    return redis_calls(flow_server_of(f, "lapse:{}:alive"), "zremrangebyscore");
+    return flow_calls(f, "zremrangebyscore");
 }
 
 /* A heartbeat, of any queue, may touch as many as a job. */

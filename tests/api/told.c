@@ -152,7 +152,7 @@ Test(quiet, takes_no_more_jobs_ends_those_that_it_has_and_goes_on_when_told)
 
 static long long heartbeats(struct flow *f)
 {
-    return redis_calls(flow_server_of(f, "lapse:{}:alive"), "zremrangebyscore");
+    return flow_calls(f, "zremrangebyscore");
 }
 
 /* The other one has no alarm, so it takes no job that it does not own before it sweeps. */
