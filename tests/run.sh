@@ -9,10 +9,14 @@ shift
 root=$(cd "$(dirname "$0")/.." && pwd)
 export LAPSE_TEST_BUILD="$build" LAPSE_TEST_ROOT="$root"
 
-# what a test that crashed leaves behind goes with this folder; short, for a Unix socket's name is
-TMPDIR=$(mktemp -d /tmp/lapse.XXXXXX)
+# what a test that crashed leaves behind goes with this folder; short, for a Unix socket's name is. In memory where there
+# are 4 GiB for it: each test makes some ten small files.
+free_kb=$(df -k --output=avail /dev/shm 2>/dev/null | sed -n 2p)
+if [ "${free_kb:-0}" -ge 4194304 ] && [ -w /dev/shm ]; then memory=/dev/shm; else memory=/tmp; fi
+TMPDIR=$(mktemp -d $memory/lapse.XXXXXX)
 export TMPDIR
-trap 'rm -rf "$TMPDIR"' EXIT
+programs=$(mktemp -d /tmp/lapse.XXXXXX) # such a memory may be one from which nothing is executed
+trap 'rm -rf "$TMPDIR" "$programs"' EXIT
 trap 'exit 130' HUP INT TERM
 
 logs=$build/sanitizer
@@ -42,16 +46,16 @@ for arg in "$@"; do
     # replaces the program meanwhile would make tests "crash during setup", so a copy is run.
     case $name in
     header-* | fuzz-*) ;;
-    *) cp "$build/tests/$name" "$TMPDIR/$name" ;;
+    *) cp "$build/tests/$name" "$programs/$name" ;;
     esac
     # shellcheck disable=SC2086 # words
     case $name in
     header-*) "$build/tests/$name" ;;
-    # a row of fault is many processes, and says how late they were
-    fault) "$TMPDIR/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
-    api) $under "$TMPDIR/$name" --jobs "${JOBS:-$api_jobs}" ${filter:+--filter "$filter"} ;;
+    # a row of fault is many processes, and says how late they were, with a Redis that writes to disk
+    fault) TMPDIR=$programs "$programs/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
+    api) $under "$programs/$name" --jobs "${JOBS:-$api_jobs}" ${filter:+--filter "$filter"} ;;
     fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
-    *) $under "$TMPDIR/$name" --jobs "${JOBS:-$jobs}" ${filter:+--filter "$filter"} ;;
+    *) $under "$programs/$name" --jobs "${JOBS:-$jobs}" ${filter:+--filter "$filter"} ;;
     esac || failed="$failed $name"
 done
 set +f
