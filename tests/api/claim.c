@@ -784,12 +784,17 @@ Test(claim, that_waits_goes_on_when_the_connection_was_lost_and_is_back)
 }
 
 /* ---- what it must not do ---- */
+static void patient(struct lapse_options *o)
+{
+    o->reply_ms = 60000;
+}
+
 /* Those that waited longest get the jobs; the others hear that the handle closes. None ends by a
  * time, which a slow machine would pass before it has asked for all of them. */
 Test(claim, ten_thousand_that_wait_are_each_answered)
 {
     enum { N = 9000, JOBS = 300 };
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
     struct flow_claim *c = calloc(N, sizeof *c);
 
     for (int i = 0; i < N; i++) {

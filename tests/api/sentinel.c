@@ -541,6 +541,7 @@ static void stage_with_hostile(const char *answer, int delay_ms)
     scripted_server_delay(hostile, delay_ms);
     snprintf(s.url, sizeof s.url, "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/m", server_login(),
              hostile->port, s.stub->port);
+    s.opts.reply_ms = 60000;
     stage_open(&s);
     cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_ENOENT, "%s", answer);
     cr_assert_lt(scripted_server_answered(hostile), ANSWERS_MAX);
