@@ -373,16 +373,6 @@ static void make_folders_in(char path[48])
     setenv("XDG_RUNTIME_DIR", path, 1);
 }
 
-/* The proxy ends after the program that started it. */
-static void until_empty(const char *folder)
-{
-    int64_t end = test_now_ms() + 10000;
-    while (test_now_ms() < end && rmdir(folder)) {
-        poll(NULL, 0, 5);
-    }
-    cr_assert(access(folder, F_OK), "something is left in %s", folder);
-}
-
 Test(bench, makes_the_way_of_its_listeners_as_long_as_asked, .timeout = 60)
 {
     const long long rtt_us = 20000;
@@ -411,7 +401,7 @@ Test(bench, makes_the_way_of_its_listeners_as_long_as_asked, .timeout = 60)
                   claimed_us + rtt_us / 2 - error_us, "%s", p->out);
     proc_free(p);
     left_nothing(s);
-    until_empty(folder);
+    until_empty(folder); /* the proxy ends after the program that started it */
     server_stop(s);
 }
 

@@ -112,6 +112,15 @@ void until_gone(const char *path)
     cr_assert(access(path, F_OK), "%s is still there", path);
 }
 
+void until_empty(const char *folder)
+{
+    int64_t end = test_now_ms() + 10000;
+    while (test_now_ms() < end && rmdir(folder)) {
+        pause_ms(5);
+    }
+    cr_assert(access(folder, F_OK), "something is left in %s", folder);
+}
+
 /* gone, or a zombie that waits for a parent that is none of ours */
 static bool is_running(pid_t pid)
 {

@@ -34,6 +34,7 @@ void until_depth(struct server *s, const char *queue, const char *set, long long
 /* Waits until the lease of each job that runs now was renewed so many times. */
 void until_renewed(struct server *s, const char *queue, int times);
 void until_gone(const char *path);
+void until_empty(const char *folder); /* and removes it */
 void until_no_process(pid_t pid);
 bool has(const struct proc *p, const char *text); /* stdout */
 int count_of(const char *text, const char *what);
