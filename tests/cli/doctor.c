@@ -1135,7 +1135,9 @@ Test(doctor, of_a_cluster_names_queues_that_are_too_large_to_be_moved)
 
     setenv("LAPSE_URL", s->url, 1);
     redis_do(s, "EVAL %s 1 lapse:{q}:due",
-             "for i = 1, 250000 do redis.call('ZADD', KEYS[1], 9e12, i) end");
+             "for first = 1, 250000, 1000 do local row = {} for i = first, first + 999 do "
+             "row[#row + 1] = 9e12 row[#row + 1] = i end "
+             "redis.call('ZADD', KEYS[1], unpack(row)) end");
     p = doctor("q");
     proc_wait(p, PROC_WAIT_MS);
     says(p, "size", NULL, NULL);
