@@ -771,9 +771,9 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
 
     redis_do(s, "EVAL %s 0",
              "for i = 1, 20000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) redis.call('HSET', "
-             "'lapse:{q}:jobs', i, '\\1\\0x') end for i = 1, 50 do redis.call('ZADD', "
-             "'lapse:{r}:due', 9e12, i) redis.call('HSET', 'lapse:{r}:jobs', i, '\\1\\0' .. "
-             "string.rep('x', 1000000)) end");
+             "'lapse:{q}:jobs', i, '\\1\\0x') end local large = '\\1\\0' .. string.rep('x', "
+             "250000) for i = 1, 50 do redis.call('ZADD', 'lapse:{r}:due', 9e12, i) "
+             "redis.call('HSET', 'lapse:{r}:jobs', i, large) end");
     redis_do(s, "ZREM lapse:{q}:due 17");
     redis_do(s, "CONFIG RESETSTAT");
     finds(doctor("q"), 1, "jobs", "FAIL", "1 in none of the sets due, run, dead, kept (17)");
