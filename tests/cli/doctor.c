@@ -3,6 +3,7 @@
 #include "findings.h"
 #include "audit.h"
 #include "cluster.h"
+#include "proxy.h"
 #include "sentinels.h"
 #include <hiredis/hiredis.h>
 #include <poll.h>
@@ -562,27 +563,35 @@ Test(doctor, ends_with_how_many_there_were_of_each_verdict)
     server_stop(s);
 }
 
-/* Each job has a record and a place in a set, both of which it walks. It tells once a second. */
+/* Each job has a record and a place in a set, both of which it walks. It tells once a second, and
+ * Redis is so far away that it takes longer than that. */
 Test(doctor, never_tells_of_more_than_there_are)
 {
-    enum { N = 100000 };
+    enum { N = 3000 };
     struct server *s = tool_redis();
+    struct proxy *wire = proxy_start(s);
 
     redis_do(s, "EVAL %s 0 %d",
              "for i = 1, ARGV[1] do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
              "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0x') end",
              N);
 
-    struct proc *p = lapse("doctor", "q");
+    proxy_network(wire, 10000, 10000, 0);
+    setenv("LAPSE_URL", wire->url, 1);
+    struct proc *p = lapse("doctor", "q", "--for", "monitor"); /* the fewest rights */
+    cr_expect_gt(count_of(p->err, "queue q: "), 0, "%s", p->err);
     for (char *at = p->err; (at = strstr(at, "queue q: ")); at++) {
         long long checked = 0;
         long long all = 0;
-        cr_expect(sscanf(at, "queue q: %lld of %lld checked in ", &checked, &all) == 2, "%s",
-                  p->err);
-        cr_expect(checked <= all && all == N, "%s", p->err);
+        char key[16] = "";
+        cr_expect(sscanf(at, "queue q: %lld of %lld checked in %15[a-z]", &checked, &all, key) == 3,
+                  "%s", p->err);
+        bool is_full = strcmp(key, "due") == 0 || strcmp(key, "jobs") == 0;
+        cr_expect(checked <= all && all == (is_full ? N : 0), "%s", p->err);
     }
 
-    expect(p, 0, "100000, each in one state", NULL);
+    expect(p, 0, "3000, each in one state", NULL);
+    proxy_stop(wire);
     server_stop(s);
 }
 
