@@ -4,7 +4,7 @@
 
 void wait_a_little(void)
 {
-    poll(NULL, 0, 1);
+    poll(NULL, 0, 3);
 }
 
 void waiting_bare(struct waiting *w)

@@ -41,7 +41,7 @@ void waiting_end(struct waiting *w, const char *queue);
             wait_a_little();                                                      \
         }                                                                         \
     } while (0)
-void wait_a_little(void); /* a millisecond */
+void wait_a_little(void); /* three milliseconds */
 
 /* Schedules in the queue "q". id NULL: lapse makes one up. */
 int schedule(struct lapse_sync *s, const char *id, int64_t delay_ms);
