@@ -698,28 +698,28 @@ Test(gather, is_forwarded_as_one_job_that_says_how_many_parts_it_has)
 }
 
 /* ---- costs ---- */
-/* Each part alone, and a hundred of one group in one call. */
-Test(gather, takes_so_many_commands)
+/* How many commands the script takes that puts n parts into one group. */
+static long long costs(int n)
 {
     const char *header = group("100000 1000 0");
     const char *args = "0";
 
-    gathers("a", header, "x");
-    now_at(1);
-    ask("CONFIG RESETSTAT");
-    gathers("a", header, "x");
-    long long alone = calls("zrange") + calls("hlen") + calls("zscore") + calls("hget") +
-                      calls("llen") + calls("zadd") + calls("hset") + calls("rpush") + calls("set");
-    cr_assert_eq(alone, 10, "%lld", alone);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < n; i++) {
         args = text("%s a %s x", args, header);
     }
-    now_at(2);
     ask("CONFIG RESETSTAT");
     given("gather", args);
-    long long hundred = calls("zrange") + calls("hlen") + calls("zscore") + calls("hget") +
-                        calls("llen") + calls("zadd") + calls("hset") + calls("rpush") +
-                        calls("set");
-    cr_assert_eq(hundred, 10, "%lld", hundred);
+    return commands();
+}
+
+/* The first part makes the group. */
+Test(gather, takes_as_many_commands_for_one_part_as_for_a_hundred)
+{
+    cr_assert_eq(costs(1), 14, "%lld", commands());
+    cr_assert_eq(calls("del"), 0); /* there is nothing to clear */
+    now_at(1);
+    cr_assert_eq(costs(1), 11, "%lld", commands());
+    now_at(2);
+    cr_assert_eq(costs(100), 11, "%lld", commands());
     end();
 }
