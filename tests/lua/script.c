@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
-enum { ARGS = 1024, US = 123, SNAPSHOT_KEYS = 64 };
+enum { ARGS = 1024, US = 123, SNAPSHOT_KEYS = 64, LOADED = 100 };
 struct server *redis;
 int64_t T;
 static int64_t now;
@@ -256,15 +256,12 @@ static const char *none_of(const char *key)
     return text("%.*snone", (int)(strrchr(key, ':') + 1 - key), key);
 }
 
-/* What stands before a script so that the clock stands still. */
-static const char *frozen(void)
-{
-    return text("local R = redis local redis = {pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, "
-                "sha1hex = R.sha1hex, call = function(c, ...) if c == 'TIME' then return {'%lld', "
-                "'%lld'} end return "
-                "R.call(c, ...) end} ",
-                (long long)now / 1000, (long long)now % 1000 * 1000 + US);
-}
+/* What stands before a script so that the clock stands still: at the seconds and microseconds which
+ * are the last two arguments. So the text is the same at each moment, and is compiled once. */
+static const char frozen[] =
+    "local redis = (function(R) local us = table.remove(ARGV) local s = table.remove(ARGV) return "
+    "{pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, sha1hex = R.sha1hex, call = function(c, "
+    "...) if c == 'TIME' then return {s, us} end return R.call(c, ...) end} end)(redis) ";
 
 const char *script_long(const char *name)
 {
@@ -288,38 +285,70 @@ static const char *script_text(const char *name)
                               : text("%s/lua/%s.lua", test_build(), name);
     const char *script = plain ? plain_text(name) : keep(test_read_file(path, NULL), free);
 
-    script = text("%s %s", difference, script);
-    return real ? script : text("%s%s", frozen(), script);
+    return text("%s%s %s", real ? "" : frozen, difference, script);
+}
+
+/* The scripts that Redis has, each as it was to be when it was loaded. */
+static struct loaded {
+    const char *name, *difference, *sha;
+    bool real, before, plain;
+} loaded[LOADED];
+
+static bool is_loaded(const struct loaded *l, const char *name)
+{
+    return strcmp(l->name, name) == 0 && l->difference == difference && l->real == real &&
+           l->before == before && l->plain == plain;
+}
+
+static const char *sha_of(const char *name)
+{
+    struct loaded *l = loaded;
+
+    while (l->sha && !is_loaded(l, name)) {
+        l++;
+    }
+
+    if (!l->sha) {
+        cr_assert_lt(l - loaded, LOADED - 1);
+        redisReply *r = ask("SCRIPT LOAD %s", script_text(name));
+        cr_assert_neq(r->type, REDIS_REPLY_ERROR, "%s.lua: %s", name, r->str);
+        *l = (struct loaded){name, difference, r->str, real, before, plain};
+    }
+    return l->sha;
 }
 
 static const char *library(void)
 {
-    return keep(test_read_file(text("%s/functions.lua", test_build()), NULL), free);
+    static const char *all;
+
+    if (!all) {
+        all = keep(test_read_file(text("%s/functions.lua", test_build()), NULL), free);
+    }
+    return all;
 }
 
-/* The clock of the functions is that of when they were loaded. */
 static void load_functions(void)
 {
     static const char begin[] = "callback = function(KEYS, ARGV)\n";
-    static int64_t loaded_at;
+    static bool are_loaded;
     const char *at = library();
     char *out;
     size_t len;
 
-    if (loaded_at == now) {
+    if (are_loaded) {
         return;
     }
 
     FILE *f = open_memstream(&out, &len);
     for (const char *next; (next = strstr(at, begin)); at = next + strlen(begin)) {
-        fprintf(f, "%.*s%s%s", (int)(next - at), at, begin, frozen());
+        fprintf(f, "%.*s%s%s", (int)(next - at), at, begin, frozen);
     }
     fputs(at, f);
     fclose(f);
     keep(out, free);
 
     redis_do(redis, "FUNCTION LOAD REPLACE %s", out);
-    loaded_at = now;
+    are_loaded = true;
 }
 
 bool run_has_function(const char *name)
@@ -337,22 +366,29 @@ static redisReply *eval(const char *name, const char *key, size_t argc, const ch
 {
     bool of_queue = strcmp(key, ALIVE) != 0 && strcmp(key, QUEUES) != 0;
     size_t start = of_queue ? 5 : 4;
-    const char *all[5 + ARGS] = {NULL, NULL, of_queue ? "2" : "1", key, none_of(key)};
-    size_t all_len[5 + ARGS] = {0, 0, 1, strlen(key), strlen(none_of(key))};
+    const char *all[7 + ARGS] = {NULL, NULL, of_queue ? "2" : "1", key, none_of(key)};
+    size_t all_len[7 + ARGS] = {0, 0, 1, strlen(key), strlen(none_of(key))};
+    size_t n = start + argc;
 
     cr_assert(argc <= ARGS);
     if (by_function) {
         load_functions();
         all[0] = "FCALL", all[1] = text("lapse1_%s", name);
     } else {
-        all[0] = "EVAL", all[1] = script_text(name);
+        all[0] = "EVALSHA", all[1] = sha_of(name);
     }
     all_len[0] = strlen(all[0]), all_len[1] = strlen(all[1]);
     for (size_t i = 0; i < argc; i++) {
         all[start + i] = argv[i], all_len[start + i] = len[i];
     }
+    if (by_function || !real) {
+        all[n] = text("%" PRId64, now / 1000), all_len[n] = strlen(all[n]);
+        n++;
+        all[n] = text("%" PRId64, now % 1000 * 1000 + US), all_len[n] = strlen(all[n]);
+        n++;
+    }
 
-    redisReply *r = redisCommandArgv(redis->redis, (int)(start + argc), all, all_len);
+    redisReply *r = redisCommandArgv(redis->redis, (int)n, all, all_len);
     cr_assert(r, "%s.lua: %s", name, redis->redis->errstr);
 
     return keep(r, freeReplyObject);

@@ -622,7 +622,8 @@ Test(series, is_checked_and_mended_with_its_jobs)
 /* All that scripts have asked since CONFIG RESETSTAT; the others are of the test. */
 static long long calls_of_scripts(void)
 {
-    static const char *const others[] = {"eval", "get", "ping", "info", "config|resetstat"};
+    static const char *const others[] = {"evalsha", "script|load", "get",
+                                         "ping",    "info",        "config|resetstat"};
     const char *stats = ask("INFO commandstats")->str;
     long long n = 0;
 
