@@ -136,6 +136,15 @@ static void put_moment(FILE *f, long long n, const char *raw)
     }
 }
 
+static void put_byte(FILE *f, unsigned char c)
+{
+    if (isprint(c) && c != '\\') {
+        fputc(c, f);
+    } else {
+        fprintf(f, "\\%02x", c);
+    }
+}
+
 static void put_bytes(FILE *f, const char *s, size_t len)
 {
     if (len > 1000) {
@@ -156,8 +165,7 @@ static void put_bytes(FILE *f, const char *s, size_t len)
             put_moment(f, *raw == '0' ? 0 : atoll(raw), raw);
         } else {
             n = 1;
-            fprintf(f, isprint((unsigned char)s[i]) && s[i] != '\\' ? "%c" : "\\%02x",
-                    (unsigned char)s[i]);
+            put_byte(f, (unsigned char)s[i]);
         }
     }
 }
