@@ -93,8 +93,9 @@ static void in_english(void)
 
     test_dir(dir, sizeof dir);
 
-    struct proc *p = proc_run(NULL, "localedef", "-i", "en_US", "-f", "UTF-8",
-                              text("%s/en_US.UTF-8", dir), NULL);
+    /* of few characters: with those of UTF-8 it is made in two seconds */
+    struct proc *p =
+        proc_run(NULL, "localedef", "-i", "en_US", "-f", "ISO-8859-1", text("%s/en_US", dir), NULL);
     if (p->status) {
         test_dir_remove(dir);
         cr_skip_test("no locale but C can be made here");
@@ -102,7 +103,7 @@ static void in_english(void)
 
     proc_free(p);
     setenv("LOCPATH", dir, 1);
-    setenv("LC_ALL", "en_US.UTF-8", 1);
+    setenv("LC_ALL", "en_US", 1);
     script_init();
     test_dir_remove(dir);
     cr_assert_eq(ask("EVAL %s 0", "return 'a' < 'B'")->integer, 1);
