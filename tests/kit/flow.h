@@ -116,7 +116,7 @@ void flow_forget(struct flow *f, struct lapse *l);
         int64_t flow_end_ms = test_now_ms() + FLOW_WAIT_MS;                       \
         while (!(cond)) {                                                         \
             cr_assert(test_now_ms() < flow_end_ms, "never came true: %s", #cond); \
-            flow_turn(f, test_now_ms() + FLOW_POLL_MS);                           \
+            flow_spin(f, FLOW_POLL_MS);                                           \
         }                                                                         \
     } while (0)
 /* One turn of the loop; false: it is past end_ms, and the loop was not turned. */
