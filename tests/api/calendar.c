@@ -209,7 +209,8 @@ static struct lapse *use_up(struct flow *f, struct flow_handler *w, struct lapse
 
     flow_allow_log(f, "waits for its next moments");
     cr_assert_eq(lapse_calendar(knows, "ticks", multiples, NULL), 0);
-    cr_assert_eq(schedule(f, "ticks", "20", policy), 0);
+    int err = schedule(f, "ticks", "20", policy);
+    cr_assert_eq(err, 0, "%s", lapse_strerror(err));
     f->l = flow_open(f, NULL);
     flow_listen(f, "q", w);
     flow_until(f, flow_logged(f, "knows the calendar ticks") > 0);

@@ -78,15 +78,18 @@ Test(idle_queues, run_jobs_before_the_listener_has_entered_them)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
     struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_answer made = {.f = f};
     char name[16];
 
     for (unsigned i = 0; i < QUEUES; i++) {
         snprintf(name, sizeof name, "q%u", i);
         flow_listen(f, name, &w);
     }
-    cr_assert_eq(flow_schedule(f, name, NULL, 50, NULL), 0);
+    struct lapse_spec spec = flow_job_spec(name, NULL, 0);
+    cr_assert_eq(lapse_schedule(f->l, &spec, flow_answered, &made), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(redis_int(f->server, "EXISTS lapse:{%s}:listeners", name), 0);
+    cr_assert_eq(made.err, 0);
     flow_until_listeners(f, name, 1);
     flow_end(f, name);
 }
