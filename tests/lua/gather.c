@@ -276,6 +276,26 @@ Test(gather, takes_a_part_of_a_mebibyte_less_eight_and_none_that_is_larger)
     end();
 }
 
+/* Each part but the first makes a job of the one before it: two of them are enough. */
+Test(gather, answers_no_more_parts_when_it_has_made_jobs_of_256_KiB)
+{
+    enum { PARTS = 5, LEN = 200000 };
+    static char part[LEN];
+    const char *argv[1 + 3 * PARTS] = {"0"};
+    size_t lens[1 + 3 * PARTS] = {1};
+
+    memset(part, 'x', LEN);
+    for (size_t i = 1; i < 1 + 3 * PARTS; i += 3) {
+        argv[i] = "a", lens[i] = 1;
+        argv[i + 1] = "\2\0\7P\0055 1 0", lens[i + 1] = 10;
+        argv[i + 2] = part, lens[i + 2] = LEN;
+    }
+    redisReply *r = run_bytes("gather", 1 + 3 * PARTS, argv, lens);
+    cr_assert_eq(r->elements, 1 + 3, "%s", show(r));
+    SAME("waiting", show(ask("ZRANGE s:{q}:due 0 -1")), "['a' 'a~U+1' 'a~U+2']");
+    end();
+}
+
 Test(gather, makes_its_job_before_that_has_over_a_mebibyte)
 {
     enum { HALF = 1 << 19 };
@@ -722,5 +742,9 @@ Test(gather, takes_as_many_commands_for_one_part_as_for_a_hundred)
     cr_assert_eq(costs(1), 11, "%lld", commands());
     now_at(2);
     cr_assert_eq(costs(100), 11, "%lld", commands());
+
+    ask("CONFIG RESETSTAT");
+    RUN("gather", text("0 a %s x", group("5 9 0")), "[U+2000 'EEXIST']");
+    cr_assert_eq(commands(), 6, "%lld", commands());
     end();
 }

@@ -197,7 +197,6 @@ local function main()
   end
 
   local changed, dues, attempts = groups_changed(groups)
-  if #changed == 0 then return out end
   local priorities, all = {}, { unpack(made.dues) }
   for i = 1, #dues do all[#all + 1] = dues[i] end
   for i = 1, #made.records, 2 do
