@@ -253,6 +253,7 @@ Test(calendar, whose_end_passed_while_it_was_without_moments_has_its_last_one)
     struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_series s = lapse_series_init();
 
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT); /* it is connected */
     s.until_ms = ((int64_t)time(NULL) + 3) * 1000 + 7;
     struct lapse *knows = use_up(f, &w, &s);
     flow_poll(f, (int64_t)time(NULL) * 1000 > s.until_ms + 1000);
