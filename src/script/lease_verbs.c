@@ -336,6 +336,8 @@ bool script_swept_job(const struct sweep_reply *reply, size_t i, struct job_row 
     return row_read(row, sweep_reply_row(reply, i)) && row->state == LAPSE_DEAD;
 }
 
+/* It is sent before the next handler runs: if that one sleeps, leases of ours may be over by then,
+ * and a sweep that came so late would count a try of jobs that have not begun. */
 void script_sweep(struct script *s, struct sweep_request *r, struct span key, bool tell)
 {
     r->args[0] = span_of(tell ? "1" : "0");
@@ -346,4 +348,5 @@ void script_sweep(struct script *s, struct sweep_request *r, struct span key, bo
     r->request.n_args = 1;
     r->request.end = on_sweep;
     script_submit(s, &r->request);
+    s->oldest_us = 0;
 }

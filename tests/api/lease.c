@@ -422,6 +422,40 @@ Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
     flow_end(f, "q");
 }
 
+static void often_swept(struct lapse_options *o)
+{
+    kept_lease(o);
+    o->sweep_ms = 50;
+}
+
+/* Redis answers the look and the claim in one moment. The sweep, which that look leads to, is asked
+ * before the first handler sleeps. */
+Test(lease, a_sweep_that_was_asked_before_a_handler_slept_takes_no_job_of_ours)
+{
+    enum { N = 20, DELAY_MS = 300 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often_swept);
+    struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .f = f};
+
+    flow_allow_log(f, "the lease of job");
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, sleep_once, &s), 0);
+    flow_until_listeners(f, "q", 1);
+    flow_calm(f);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, DELAY_MS, NULL), 0);
+    }
+
+    server_signal(f->server, SIGSTOP);
+    flow_spin(f, DELAY_MS + 200);
+    server_signal(f->server, SIGCONT);
+    flow_poll(f, redis_left(f->server, f->space, "q") == 0);
+    flow_until(f, s.w.settled == s.w.n_runs);
+    for (size_t i = 1; i < s.w.n_runs; i++) {
+        cr_assert_eq(s.w.runs[i].job.try_no, 1, "a job that was not begun has used a try");
+    }
+    cr_assert(flow_logged(f, "the event loop was blocked for"));
+    flow_end(f, "q");
+}
+
 static void scaled_down(struct lapse_options *opts)
 {
     opts->lease_ms = 1000;
