@@ -332,7 +332,7 @@ def c_name(words):
 def c_bytes(text):
     data = text.encode()
     for at in range(0, len(data), 16):
-        yield "    " + " ".join(f"0x{byte:02x}," for byte in data[at : at + 16])
+        yield "    0x" + data[at : at + 16].hex(" ").replace(" ", ", 0x") + ","
 
 
 def script_facts(lua):
