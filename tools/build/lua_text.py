@@ -62,6 +62,10 @@ def names_in(code):
     return frozenset(token for token in TOKEN.findall(code) if token[0] not in "-'\"")
 
 
+def names_in_all(pieces):
+    return frozenset().union(*map(names_in, pieces))
+
+
 def with_names(code, texts):
     """The code with other texts in the places of names."""
     return TOKEN.sub(lambda token: texts.get(token[0], token[0]), code)
@@ -293,13 +297,20 @@ def with_all_in_main(statements):
 
 
 def repeated(step, statements, *sets):
-    """Does a step with each function and name of a key, as often as that changes anything."""
-    at = 0
+    """Does a step with each function and name of a key, the first one first, as often as that changes
+    anything. What it does with one depends on the statements that name it: where it could do nothing,
+    it is asked again after one of these has changed."""
+    left, at = names_in_all(statements) - {MAIN}, 0
     while at < len(statements):
-        after = None
-        if name_of(statements[at]) not in [None, MAIN]:
-            after = step(statements, at, *sets)
-        statements, at = (after, 0) if after else (statements, at + 1)
+        name = name_of(statements[at])
+        after = step(statements, at, *sets) if name in left else None
+        if after:
+            changed = set(statements) ^ set(after)
+            left |= names_in_all(changed) - {MAIN}
+            statements, at = after, 0
+        else:
+            left -= {name}
+            at += 1
     return statements
 
 
