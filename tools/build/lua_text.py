@@ -24,9 +24,10 @@ import re
 import string
 from collections import Counter
 
-# a comment, a text, or a name (also all arguments, "..."); not the field of a table, nor the key of one
+# a comment, a text, or, as its group, a name (also all arguments, "..."); not the field of a table, nor
+# the key of one
 TOKEN = re.compile(
-    r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|\.\.\.|(?<![\w.:])[A-Za-z_]\w*"
+    r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|(\.\.\.|(?<![\w.:])[A-Za-z_]\w*)"
 )
 NUMBER = re.compile(r"local ([A-Z_]+) = (\d+)")
 KEY = re.compile(r"local ([A-Z_]+) = BASE .*")
@@ -59,7 +60,7 @@ GIVEN = """KEYS ARGV redis string table math cjson type next select pairs ipairs
 @functools.cache
 def names_in(code):
     """The names that a piece of code uses. It is asked again and again for the same pieces."""
-    return frozenset(token for token in TOKEN.findall(code) if token[0] not in "-'\"")
+    return frozenset(TOKEN.findall(code)) - {""}
 
 
 def names_in_all(pieces):
@@ -155,6 +156,10 @@ def defined_by(statement):
     return frozenset(split_names(found[1]) if found else [])
 
 
+def defined_by_all(statements):
+    return frozenset().union(*map(defined_by, statements))
+
+
 @functools.cache
 def name_of(statement):
     """Of a function, or of the name of a key; None: it is something else."""
@@ -237,7 +242,7 @@ def with_one_nested(statements, at, seldom, each):
     if name in seldom and user.name not in seldom:
         return None
 
-    needed = names_in(moved) & set().union(*map(defined_by, statements))
+    needed = names_in(moved) & defined_by_all(statements)
     head, *body = statements[users[0]].split("\n")
     places = [(place_in_condition(name, body), "    ")]
     if user.name not in [MAIN, *each]:
@@ -289,7 +294,7 @@ def with_all_in_main(statements):
     inside = [code for code in others if name_of(code) not in [caller.name, MAIN]]
     outside = []
     for code in reversed(inside):
-        if defined_by(code) & names_in("\n".join([*outside, last])):
+        if defined_by(code) & names_in_all([*outside, last]):
             outside.insert(0, code)
     inside = in_levels([*(code for code in inside if code not in outside), main.text])
     text = indented("\n".join(inside), "  ")
@@ -362,6 +367,12 @@ def needed_seldom(statements, seldom):
     return needed
 
 
+def names_from_outside(statements, at):
+    """The names that the statements from one on use of those before it, and of Redis."""
+    outer = defined_by_all(statements[:at]) | {"KEYS", "ARGV"}
+    return outer & names_in_all(statements[at:])
+
+
 def in_levels(statements):
     """Within functions that are called at once, one in the other. No line more."""
     if sum(map(is_function, statements)) <= LEVEL:
@@ -370,9 +381,7 @@ def in_levels(statements):
     out, n_functions, n_levels = [], 0, 0
     for at, code in enumerate(statements):
         if is_function(code):
-            outer = set().union(*map(defined_by, statements[:at])) | {"KEYS", "ARGV"}
-            needed = outer & names_in("\n".join(statements[at:]))
-            if n_functions % LEVEL == 0 and len(needed) <= MOST_OUTER:
+            if n_functions % LEVEL == 0 and len(names_from_outside(statements, at)) <= MOST_OUTER:
                 code = "return (function() " + code
                 n_levels += 1
             n_functions += 1
@@ -387,8 +396,8 @@ def pure_of(statements, apart):
     out = []
     for code in reversed(statements):
         others = [code for code in statements if is_function(code) and name_of(code) != MAIN]
-        if PURE.fullmatch(code) and defined_by(code) & names_in("\n".join([*out, *apart])):
-            if not defined_by(code) & names_in("\n".join(others)):
+        if PURE.fullmatch(code) and defined_by(code) & names_in_all([*out, *apart]):
+            if not defined_by(code) & names_in_all(others):
                 out.insert(0, code)
     return out
 
@@ -398,7 +407,7 @@ def with_seldom_apart(statements, seldom):
     what that one has made. It stands before the first that calls it."""
     apart = [code for code in statements if defined_by(code) & seldom]
     others = [code for code in statements if not defined_by(code) & seldom]
-    called = sorted(seldom & names_in("\n".join(others)))
+    called = sorted(seldom & names_in_all(others))
     if not called:
         return others
 
@@ -421,7 +430,7 @@ def with_seldom_apart(statements, seldom):
     ])
 
     first = next(at for at, code in enumerate(others) if MAKER in names_in(code))
-    late = set().union(*map(defined_by, others[first:])) & names_in(maker)
+    late = defined_by_all(others[first:]) & names_in(maker)
     if late:
         raise ValueError(f"{', '.join(sorted(late))}: made behind what calls seldom made functions")
     return [*others[:first], f"local {MADE}", maker, *others[first:]]
@@ -431,7 +440,7 @@ def cheaper(statements, seldom):
     """The statements of a script, so that they cost less; the last one runs main. seldom: functions
     that most calls do without."""
     statements = with_main_written_out(without_numbers(statements))
-    seldom = needed_seldom(statements, seldom & set().union(*map(defined_by, statements)))
+    seldom = needed_seldom(statements, seldom & defined_by_all(statements))
     statements = repeated(without_procedure, statements, seldom)
     seldom = needed_seldom(statements, seldom)
     each = for_each_job(statements, seldom)
