@@ -319,10 +319,13 @@ def repeated(step, statements, *sets):
     return statements
 
 
-def hidden_by(statement, statements):
-    """Names of other statements that this one makes again within itself."""
-    others = set().union(*(defined_by(code) for code in statements if code != statement))
-    return declared_in(statement) & others
+def hidden_names(statements):
+    """The names of statements that another one makes again within itself: each with that one."""
+    makers = Counter(name for code in statements for name in defined_by(code))
+    for code in statements:
+        for name in declared_in(code) & makers.keys():
+            if makers[name] > (name in defined_by(code)):
+                yield name, code
 
 
 def called_in_loops(code):
@@ -356,14 +359,16 @@ def for_each_job(statements, seldom):
 
 def needed_seldom(statements, seldom):
     """The names that seldom are needed: those that are said to be, and what only they need."""
-    needed, before = set(seldom), None
-    while needed != before:
-        before = set(needed)
-        for at, code in enumerate(statements[:-1]):
-            names = defined_by(code)
-            users = set().union(*(users_of(name, statements, at) for name in names))
-            if names and users and all(defined_by(statements[i]) & needed for i in users):
-                needed |= names
+    needed, new = set(), set(seldom)
+    while new:
+        needed |= new
+        others = [code for code in statements if not defined_by(code) & needed]
+        by_needed = names_in_all(set(statements) - set(others))
+        by_others = set().union(*(names_in(code) - defined_by(code) for code in others))
+        new = set()
+        for names in map(defined_by, others):
+            if names & by_needed and not names & by_others:
+                new |= names
     return needed
 
 

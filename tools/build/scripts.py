@@ -38,7 +38,7 @@ import textwrap
 from pathlib import Path
 
 import mdoc
-from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in, shortened
+from lua_text import TOKEN, cheaper, defined_by, hidden_names, names_in, shortened
 
 LABELS = "KIND ROLE USES SELDOM KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
 # of interest to who changes a script alone
@@ -304,9 +304,8 @@ class Lua:
         statements = [*kept, *statements_of(script.lines)]
         for name in set(script.seldom) - set(re.findall(r"local function (\w+)", "\n".join(statements))):
             fail(script.path, f"SELDOM names {name}, which is no function of it")
-        for statement in statements:
-            for name in hidden_by(statement, statements):
-                fail(script.path, f"{name} hides another {name}: {statement.splitlines()[0]}")
+        for name, statement in hidden_names(statements):
+            fail(script.path, f"{name} hides another {name}: {statement.splitlines()[0]}")
         try:
             text = "\n".join([*cheaper(statements, set(script.seldom)), ""])
         except ValueError as error:
