@@ -45,10 +45,12 @@ MOST_OUTER = 50
 # of what tells a variable from the key of a table
 PIECE = re.compile(rf"{TOKEN.pattern}|[][(){{}}]")
 EQUALS = re.compile(r"\s*=(?!=)")
-# a text, which stays as it is, or spaces
-SPACES = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"| +")
-OPENING = ["(", "[", "{", "function", "then", "do", "repeat", "else"]
-CLOSING = [")", "]", "}", "end", "until", "elseif", "else"]
+OPENING = {"(", "[", "{", "function", "then", "do", "repeat", "else"}
+CLOSING = {")", "]", "}", "end", "until", "elseif", "else"}
+TEXT = re.compile(r"('(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
+# all spaces but those between two words, a number and the dots behind it, or two signs that would begin
+# a comment; of these, all but one
+NEEDLESS = re.compile(r"(?!(?<=\w) +\w|(?<=\d) +\.|(?<=-) +-)(?<! ) +| +(?= )")
 # what Lua and Redis give names to: who declares one of these hides it, and it stays as it is; and the
 # name of what nobody uses
 KEYWORDS = """and break do else elseif end false for function if in local nil not or repeat return then
@@ -453,24 +455,23 @@ def cheaper(statements, seldom):
     return with_all_in_main(with_seldom_apart(statements, seldom))
 
 
+def is_key(code, piece):
+    """Is a name within braces a key? An equals sign follows it, and an open brace or a comma precedes it."""
+    return EQUALS.match(code, piece.end()) and code[: piece.start()].rstrip().endswith(("{", ","))
+
+
 def places_of_variables(code):
-    """Where the variables that the code declares are named. A name is a key and no variable where an
-    equals sign follows it, and an open brace or a comma within braces precedes it."""
+    """Where the variables that the code declares are named, and not the keys of tables."""
     names = declared_in(code) - set(GIVEN)
-    opened, before, end = [], "", 0
+    opened = []
     for piece in PIECE.finditer(code):
         text = piece[0]
-        before = code[end : piece.start()].rstrip()[-1:] or before
-        end = piece.end()
         if text in CLOSING:
             opened.pop()
         if text in OPENING:
             opened.append(text)
-        elif text in names and not (
-            opened[-1:] == ["{"] and before in ["{", ","] and EQUALS.match(code, end)
-        ):
+        elif text in names and not (opened[-1:] == ["{"] and is_key(code, piece)):
             yield piece
-        before = text
 
 
 def short_names(taken):
@@ -480,14 +481,10 @@ def short_names(taken):
 
 
 def without_spaces(code):
-    """The code without the spaces that tell nothing apart: two words, a number and the dots behind it,
-    or two signs that would begin a comment."""
-    def replaced(found):
-        around = code[found.start() - 1 : found.start()] + code[found.end() : found.end() + 1]
-        is_needed = re.fullmatch(r"\w\w|\d\.|--", around)
-        return found[0] if found[0][0] in "'\"" else " " * bool(is_needed)
-
-    return SPACES.sub(replaced, code)
+    """The code without the spaces that tell nothing apart, but for those in its texts."""
+    pieces = TEXT.split(code)
+    pieces[::2] = [NEEDLESS.sub("", piece) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def shortened(code):
