@@ -71,6 +71,8 @@ def names_in_all(pieces):
 
 def with_names(code, texts):
     """The code with other texts in the places of names."""
+    if names_in(code).isdisjoint(texts):
+        return code
     return TOKEN.sub(lambda token: texts.get(token[0], token[0]), code)
 
 
@@ -89,11 +91,10 @@ def indented(code, by):
 
 
 class Function:
-    """A statement that makes a function. Where it returns a value, it does so in its last line, or
-    it is not written out."""
+    """What FUNCTION finds in a statement that makes one. Where it returns a value, it does so in its last
+    line, or it is not written out."""
 
-    def __init__(self, statement):
-        found = FUNCTION.fullmatch(statement)
+    def __init__(self, found):
         self.name = found[1]
         self.parameters = [word for word in re.split(", *", found[2]) if word]
         self.has_lines = found[3] == "\n"
@@ -101,10 +102,14 @@ class Function:
         value = re.search(r"\nreturn ([^\n]*)\Z", self.text)
         self.value = value and value[1]
         self.body = self.text[: value.start()] if value else self.text
+
+    @functools.cached_property
+    def call(self):
+        """The pattern of a line that calls it."""
         one = "(.*)" if self.parameters == ["..."] else r"(\w+)"
         names = ", ".join([one] * len(self.parameters))
         before = r"local (\w+) = " if self.value else r"(.*\b(?:then|do) )?"
-        self.call = re.compile(rf"( *){before}{self.name}\({names}\)( end)?")
+        return re.compile(rf"( *){before}{self.name}\({names}\)( end)?")
 
     def can_be_written_out(self):
         return not re.search(r"\breturn\b", self.body)
@@ -147,8 +152,15 @@ class Function:
         return "\n".join(lines)
 
 
+@functools.cache
+def function_of(statement):
+    """The function that a statement makes; None: it makes none."""
+    found = FUNCTION.fullmatch(statement)
+    return Function(found) if found else None
+
+
 def is_function(statement):
-    return FUNCTION.fullmatch(statement) is not None
+    return function_of(statement) is not None
 
 
 @functools.cache
@@ -182,10 +194,8 @@ def without_numbers(statements):
 def without_procedure(statements, at, seldom):
     """The statements, with one written out where it is called; None: it cannot be. One that has a line
     stays for those who call it in another way."""
-    if not is_function(statements[at]):
-        return None
-    function = Function(statements[at])
-    if not function.can_be_written_out():
+    function = function_of(statements[at])
+    if not function or not function.can_be_written_out():
         return None
     users = users_of(function.name, statements, at)
     if "\n" in function.body and len(users) > 1:
@@ -236,10 +246,8 @@ def with_one_nested(statements, at, seldom, each):
     """
     moved, name = statements[at], name_of(statements[at])
     users = users_of(name, statements, at)
-    if len(users) != 1 or not is_function(statements[users[0]]):
-        return None
-    user = Function(statements[users[0]])
-    if not user.has_lines:
+    user = function_of(statements[users[0]]) if len(users) == 1 else None
+    if not user or not user.has_lines:
         return None
     if name in seldom and user.name not in seldom:
         return None
@@ -270,8 +278,8 @@ def with_main_written_out(statements):
     if not any(name_of(code) == CALLER for code in statements):
         return statements
 
-    caller = Function(statement_of(CALLER, statements))
-    main = Function(statement_of(MAIN, statements))
+    caller = function_of(statement_of(CALLER, statements))
+    main = function_of(statement_of(MAIN, statements))
     text = caller.text.replace(f"return {MAIN}()", main.text)
     out = []
     for code in statements:
@@ -291,7 +299,7 @@ def with_all_in_main(statements):
     if not found:
         return in_levels(statements)
 
-    caller, main = (Function(statement_of(name, others)) for name in [found[1], MAIN])
+    caller, main = (function_of(statement_of(name, others)) for name in [found[1], MAIN])
     last = with_names(caller.text, {caller.parameters[0]: MAIN})
     inside = [code for code in others if name_of(code) not in [caller.name, MAIN]]
     outside = []
@@ -400,11 +408,12 @@ def in_levels(statements):
 def pure_of(statements, apart):
     """Names of keys that no function but those apart needs: they are made again there, which spares
     the others that they can be reached from there."""
+    others = [code for code in statements if is_function(code) and name_of(code) != MAIN]
+    by_others = names_in_all(others)
     out = []
     for code in reversed(statements):
-        others = [code for code in statements if is_function(code) and name_of(code) != MAIN]
         if PURE.fullmatch(code) and defined_by(code) & names_in_all([*out, *apart]):
-            if not defined_by(code) & names_in_all(others):
+            if not defined_by(code) & by_others:
                 out.insert(0, code)
     return out
 
