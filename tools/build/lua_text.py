@@ -183,7 +183,7 @@ def name_of(statement):
 
 def users_of(name, statements, but):
     """Where the statements are that use a name, besides the one that defines it."""
-    return [i for i, code in enumerate(statements) if i != but and name in names_in(code)]
+    return [i for i, names in enumerate(map(names_in, statements)) if name in names and i != but]
 
 
 def without_numbers(statements):
@@ -226,14 +226,14 @@ def place_of_first_use(name, body):
 def place_in_condition(name, body):
     """The number of the line of a body before which what it calls name has to stand, where all that
     needs it is in one branch: it is made only there. None: it is not so."""
-    uses = [i for i, line in enumerate(body) if name in names_in(line)]
+    uses = [i for i, line in enumerate(body) if name in line and name in names_in(line)]
     first = None
     for i, line in enumerate(body[: uses[0]]):
-        if re.fullmatch(r"  if .* then", line):
+        if line.startswith("  if ") and line.endswith(" then"):
             first = i + 1
-        elif re.match(r"  (?:end|else)", line):
+        elif line.startswith(("  end", "  else")):
             first = None
-    if first is None or any(re.match(r"  \S", line) for line in body[first : uses[-1] + 1]):
+    if first is None or not all(line.startswith("   ") for line in body[first : uses[-1] + 1]):
         return None
     return first
 
