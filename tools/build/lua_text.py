@@ -105,11 +105,11 @@ class Function:
 
     @functools.cached_property
     def call(self):
-        """The pattern of a line that calls it."""
+        """The pattern of a line that calls it, or another one with as many parameters: few are made."""
         one = "(.*)" if self.parameters == ["..."] else r"(\w+)"
         names = ", ".join([one] * len(self.parameters))
         before = r"local (\w+) = " if self.value else r"(.*\b(?:then|do) )?"
-        return re.compile(rf"( *){before}{self.name}\({names}\)( end)?")
+        return re.compile(rf"( *){before}(\w+)\({names}\)( end)?")
 
     def can_be_written_out(self):
         return not re.search(r"\breturn\b", self.body)
@@ -118,11 +118,12 @@ class Function:
         """The call of it that is all of a line, but for its condition or loop, or the variable that
         gets its value. Its arguments are names, or it passes them on as they are. None: there is
         no such call."""
-        return self.call.fullmatch(line) if self.name in line else None
+        call = self.call.fullmatch(line) if self.name in line else None
+        return call if call and call[3] == self.name else None
 
     def body_for(self, call):
         """The lines that take the place of that of a call."""
-        margin, before, *arguments, end = call.groups()
+        margin, before, _, *arguments, end = call.groups()
         body = with_names(self.body, dict(zip(self.parameters, arguments)))
 
         if self.value and self.value != before:
@@ -139,7 +140,7 @@ class Function:
         stays = declared_in("\n".join(re.findall("^local .*", self.body, re.M)))
         if self.value == call[2]:
             stays -= {self.value}
-        return not made & set(call.groups()[2:-1]) and not stays & names_in(code)
+        return not made & set(call.groups()[3:-1]) and not stays & names_in(code)
 
     def written_out_in(self, code):
         """The code with its body in the place of each call that can be replaced."""
