@@ -190,6 +190,14 @@ Test(cancel_all, removes_the_entries_of_their_tags)
     KEYS("due b:T+6 | jobs b=" TAG_A " | index 't a b' | t b:T+5");
 }
 
+Test(cancel_all, looks_for_the_jobs_of_a_series_or_a_group_and_of_no_other)
+{
+    given("schedule", "0 a +5 0 " TAG_A " b +6 0 " TAG_A);
+    ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U 2 0 '']");
+    cr_assert_eq(calls("zrevrangebylex"), 0);
+}
+
 Test(cancel_all, removes_what_other_programs_have_left)
 {
     ask("ZADD s:{q}:due 5 member -7 low inf high");

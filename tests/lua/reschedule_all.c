@@ -140,6 +140,18 @@ Test(reschedule_all, of_one_that_waits_and_was_asked_to_stop_lets_it_run)
     KEYS("due a:T+9 | jobs a=" REC " | t a:T+8");
 }
 
+/* It waits again after its run, and another job has the key that it had until its start. */
+Test(reschedule_all, of_the_waiting_takes_no_key_that_was_held_until_a_start)
+{
+    const char *until_start = "\\02\\00\\04U\\02sk";
+
+    given("schedule", text("0 a +0 0 %s", until_start));
+    given("claim", "0 me 1000 1");
+    given("schedule", text("0 b +50 0 %s", until_start));
+    given("retry", "0 me a U+1 100 why");
+    RUN("reschedule_all", "0 1 '' '' 0 100 '' 0 T+2000 0", "[U 2 0 '' T+2000]");
+}
+
 Test(reschedule_all, leaves_a_member_without_a_record)
 {
     ask("ZADD s:{q}:due 5 member");
