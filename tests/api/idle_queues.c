@@ -73,8 +73,7 @@ Test(idle_queues, are_looked_at_while_heartbeats_are_the_only_scripts)
     flow_end(f, "q0");
 }
 
-/* A listener enters a hundred queues at once, and then 500 a second; it answers events of the others
- * too. */
+/* A listener enters a hundred queues at once, and then 500 a second. It answers events of all. */
 Test(idle_queues, run_jobs_before_the_listener_has_entered_them)
 {
     enum { ALL_ENTERED_MS = (QUEUES - 100) * 2 };
