@@ -437,6 +437,19 @@ Test(series, that_is_cancelled_beside_a_job_of_it_ends_that_once)
     end();
 }
 
+/* Its only moment has passed, and the job of that is tried again. */
+Test(series, that_has_ended_and_is_kept_is_deleted_without_its_jobs)
+{
+    schedule("a", "+0", "\\02\\00\\13K\\0560000S\\0al 0 1 e 10");
+    made_at(0);
+    given("retry", text("0 me %s U+1 1000 bad", child("a", 1)));
+    SAME("kept", show(ask("ZRANGE s:{q}:kept 0 -1")), "['a']");
+    RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U 1 0 '']");
+    SAME("kept", show(ask("ZRANGE s:{q}:kept 0 -1")), "[]");
+    SAME("due", show(ask("ZRANGE s:{q}:due 0 -1")), text("['%s']", shown("a", 1)));
+    end();
+}
+
 Test(series, that_is_cancelled_lets_its_runs_end_and_none_is_tried_again)
 {
     static const struct {
