@@ -132,6 +132,18 @@ Test(reschedule_all, reaches_ten_years_with_its_spread_and_no_further)
 }
 
 /* An older version does not look at what was asked of a run that it ends. */
+Test(reschedule_all, that_began_within_ten_years_goes_on_where_the_clock_is_set_back)
+{
+    const char *cursor = "T+315576000000 1 U T+6 T+5 a";
+
+    given("schedule", "0 a +5 0 " REC " b +6 0 " REC);
+    RUN("reschedule_all", "0 1 '' '' 0 1 '' 0 +315576000000 0",
+        text("[U 1 0 '%s' T+315576000000]", cursor));
+    now_at(-3);
+    RUN("reschedule_all", text("0 1 '' '' 0 1 '%s' 0 +315576000000 0", moments(cursor)),
+        "[U-3000 1 0 '' T+315576000000]");
+}
+
 Test(reschedule_all, of_one_that_waits_and_was_asked_to_stop_lets_it_run)
 {
     given("schedule", "0 a +5 0 " REC);
