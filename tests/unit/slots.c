@@ -408,23 +408,35 @@ static void sim_is_by_weight(const unsigned weights[SIM_QUEUES])
     }
 }
 
-Test(slots, are_given_by_weight_however_many_there_are_and_however_long_jobs_take)
+static void are_given_by_weight_of(unsigned all)
 {
     static const unsigned weights[SIM_QUEUES] = {6, 3, 1};
-    static const unsigned slots[] = {256, 10, 1};
     static const unsigned ways[] = {1, 20};
     static const unsigned lengths[][SIM_QUEUES] = {
         {1, 1, 1}, {40, 1, 1}, {1, 40, 1}, {1, 1, 40}, {30, 6, 2}};
 
     for (unsigned l = 0; l < sizeof lengths / sizeof *lengths; l++) {
-        for (unsigned s = 0; s < sizeof slots / sizeof *slots; s++) {
-            for (unsigned w = 0; w < sizeof ways / sizeof *ways; w++) {
-                sim_begin(slots[s], weights, lengths[l], ways[w]);
-                sim_run();
-                sim_is_by_weight(weights);
-            }
+        for (unsigned w = 0; w < sizeof ways / sizeof *ways; w++) {
+            sim_begin(all, weights, lengths[l], ways[w]);
+            sim_run();
+            sim_is_by_weight(weights);
         }
     }
+}
+
+Test(slots, of_which_there_are_256_are_given_by_weight_however_long_jobs_take)
+{
+    are_given_by_weight_of(256);
+}
+
+Test(slots, of_which_there_are_10_are_given_by_weight_however_long_jobs_take)
+{
+    are_given_by_weight_of(10);
+}
+
+Test(slots, of_which_there_is_one_are_given_by_weight_however_long_jobs_take)
+{
+    are_given_by_weight_of(1);
 }
 
 Test(slots, are_given_by_weight_at_the_ends_of_what_a_weight_may_be)
