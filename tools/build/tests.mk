@@ -105,7 +105,7 @@ $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/li
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(SYNC_O) $(if $(WITH_CRON),$(CRON_O)) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
-    $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
+    $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD) $(STAND_IN)
 
 # what the example for Node and the consumers of the fault runs need; where it is missing, as with `make check` alone,
 # their tests are skipped
