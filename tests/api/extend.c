@@ -286,8 +286,7 @@ Test(extend, that_redis_does_not_hear_of_loses_the_job)
     cr_assert_eq(lapse_extend(x.w.held[0], HOUR), 0);
     flow_until(x.f, lapse_job_until_ms(x.w.held[0]) == 0);
     cr_assert_eq(lapse_extend(x.w.held[0], HOUR), LAPSE_EGONE);
-    proxy_swallow(x.proxy, false);
-    proxy_drop(x.proxy);
+    proxy_heal(x.proxy);
     flow_until(x.f, flow_stats(x.l).reconnects > 0);
     flow_settle(&x.w, FLOW_DONE);
     wire_end(&x);
