@@ -6,7 +6,6 @@
 #include "fault.h"
 #include "listener.h"
 #include "listening.h"
-#include <hiredis/hiredis.h>
 #include <signal.h>
 
 enum { LISTENERS = 4, ID_BYTES = 24, WORDS_MAX = 420, RUNNING_MAX = 4096, END_MS = 120000 };
@@ -82,8 +81,9 @@ static void attempt_see(struct seen *seen, const char *text)
 }
 
 /* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "lapse:{q}:run" "5" "id" */
-static void line_see(struct seen *seen, char *line)
+static void line_see(void *arg, char *line)
 {
+    struct seen *seen = arg;
     char *words[WORDS_MAX];
     int n = 0;
     char *at = strstr(line, " lua] \"");
@@ -108,28 +108,6 @@ static void line_see(struct seen *seen, char *line)
     for (int i = 2; of_attempts && strcmp(words[0], "HSET") == 0 && i + 1 < n; i += 2) {
         attempt_see(seen, words[i + 1]);
     }
-}
-
-static redisContext *monitor_begin(const struct flow *f)
-{
-    redisContext *c = redisConnectUnix(f->server->socket);
-
-    cr_assert(c && !c->err);
-    freeReplyObject(redisCommand(c, "MONITOR"));
-    return c;
-}
-
-static void monitor_end(struct flow *f, redisContext *c, struct seen *seen)
-{
-    redisReply *r;
-
-    redis_do(f->server, "ECHO that_is_all");
-    for (bool end = false; !end; freeReplyObject(r)) {
-        cr_assert_eq(redisGetReply(c, (void **)&r), REDIS_OK);
-        end = strstr(r->str, "\"that_is_all\"") != NULL;
-        line_see(seen, r->str);
-    }
-    redisFree(c);
 }
 
 static int by_number(const void *a, const void *b)
@@ -159,7 +137,7 @@ struct scene {
     struct flow *f;
     struct runs *runs;
     struct listener *w[LISTENERS];
-    redisContext *monitor;
+    struct redisContext *monitor;
     struct seen seen;
     long jobs;
     int64_t spread_ms; /* due within so long */
@@ -233,7 +211,7 @@ static void scene_play(struct scene *x)
     cr_assert(x->seen.starts && x->seen.tokens);
 
     cr_assert_eq(flow_configure(x->f, "q", x->settings, NULL), 0);
-    x->monitor = monitor_begin(x->f);
+    x->monitor = redis_monitor(x->f->server);
     scene_listen(x);
     scene_schedule(x);
     for (bool killed = false; scene_left(x) > 0; flow_turn(x->f, test_now_ms() + FLOW_POLL_MS)) {
@@ -250,7 +228,7 @@ static void scene_play(struct scene *x)
     for (int i = 0; i < LISTENERS; i++) {
         listener_free(x->w[i]);
     }
-    monitor_end(x->f, x->monitor, &x->seen);
+    redis_monitor_end(x->monitor, x->f->server, line_see, &x->seen);
     cr_assert_geq(x->seen.n_starts, x->jobs);
     cr_assert_eq(flow_count(x->f, "q", "dead"), 0);
 }

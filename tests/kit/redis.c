@@ -122,6 +122,29 @@ void redis_do(struct server *s, const char *format, ...)
     freeReplyObject(r);
 }
 
+redisContext *redis_monitor(struct server *s)
+{
+    redisContext *monitor = redisConnectUnix(s->socket);
+
+    cr_assert(monitor && !monitor->err);
+    freeReplyObject(redisCommand(monitor, "MONITOR"));
+    return monitor;
+}
+
+void redis_monitor_end(redisContext *monitor, struct server *s, void (*see)(void *arg, char *line),
+                       void *arg)
+{
+    redisReply *r;
+
+    redis_do(s, "ECHO that_is_all");
+    for (bool end = false; !end; freeReplyObject(r)) {
+        cr_assert_eq(redisGetReply(monitor, (void **)&r), REDIS_OK);
+        end = strstr(r->str, "\"that_is_all\"") != NULL;
+        see(arg, r->str);
+    }
+    redisFree(monitor);
+}
+
 int64_t redis_now_ms(struct server *s)
 {
     redisReply *r = redis_cmd(s, "TIME");

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct redisContext;
 struct redisReply;
 
 /* The reply is the caller's to free, and may be an error. */
@@ -20,6 +21,12 @@ long long redis_calls(struct server *s, const char *command);
 long long redis_errors(struct server *s, const char *error);
 /* The answer must not be an error. */
 void redis_do(struct server *s, const char *format, ...);
+
+/* Begins MONITOR, on a connection of its own. */
+struct redisContext *redis_monitor(struct server *s);
+/* Shows each line that came, then closes the connection. */
+void redis_monitor_end(struct redisContext *monitor, struct server *s,
+                       void (*see)(void *arg, char *line), void *arg);
 
 int64_t redis_now_ms(struct server *s);
 /* How many connections it has, with that of the test. */
