@@ -137,7 +137,7 @@ static void see_claim(void *arg, char *line)
 }
 
 /* Each hears of each job, and only its owner asks for it: as many claims as there are jobs, and not
- * three times as many. Whoever sees jobs that are overdue asks for the oldest, not for these. */
+ * three times as many. A claim of overdue jobs is of the oldest, and names none. */
 Test(listeners, claim_a_job_only_when_it_is_theirs)
 {
     enum { N = 300 };
