@@ -23,7 +23,7 @@ TLS_LIBS := $(if $(WITH_TLS),$(shell pkg-config --libs hiredis_ssl openssl))
 OBJ  := $(BUILD)/obj
 DEPS := tools/build/install-deps.sh
 say   = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)
-again = @$(MAKE) --no-print-directory
+again = @+$(MAKE) --no-print-directory
 
 EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
 
