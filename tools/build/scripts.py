@@ -328,10 +328,13 @@ def c_name(words):
     return re.sub(r"\W", "_", words)
 
 
-def c_bytes(text):
-    data = text.encode()
-    for at in range(0, len(data), 16):
-        yield "    0x" + data[at : at + 16].hex(" ").replace(" ", ", 0x") + ","
+def c_text(name, text):
+    """As string literals: an array of numbers takes clang-tidy half a minute."""
+    yield f"static const char {name}[] ="
+    for line in text.splitlines(keepends=True):
+        escaped = line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield f'    "{escaped}"'
+    yield "    ;"
 
 
 def script_facts(lua):
@@ -364,9 +367,7 @@ def script_facts(lua):
 
 def script_texts(lua):
     for script in lua.of_library:
-        yield f"static const char {script.name}_text[] = {{"
-        yield from c_bytes(lua.sent[script.name])
-        yield "    0};"
+        yield from c_text(f"{script.name}_text", lua.sent[script.name])
     yield "const struct script_facts script_facts[SCRIPTS_N] = {"
     for script in lua.of_library:
         flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
@@ -443,9 +444,7 @@ def script_reply(script):
 
 def tool_scripts(lua):
     for script in lua.of_program:
-        yield f"static const char script_{script.name}[] = {{"
-        yield from c_bytes(lua.sent[script.name])
-        yield "    0};"
+        yield from c_text(f"script_{script.name}", lua.sent[script.name])
     yield "/* each may do what those before it may */"
     yield "enum script_role {"
     for role in ROLES:
@@ -477,9 +476,7 @@ def functions(lua):
 
 def tool_functions(lua):
     yield f'static const char functions_name[] = "{LIBRARY}";'
-    yield "static const char functions_text[] = {"
-    yield from c_bytes("\n".join([*functions(lua), ""]))
-    yield "    0};"
+    yield from c_text("functions_text", "\n".join([*functions(lua), ""]))
 
 
 # ---- tables for the documents ----

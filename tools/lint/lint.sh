@@ -173,13 +173,8 @@ check_shape() {
 
 # It would need minutes for the bytes of the scripts.
 check_cppcheck() {
-    local header
-    mkdir -p "$build/cppcheck"
-    for header in script_texts tool_scripts tool_functions; do
-        grep -v '^ *0x' "$build/$header.h" > "$build/cppcheck/$header.h"
-    done
     cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
-        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Isrc "-I$build/cppcheck" "-I$build" -Itools/lapse src tools
+        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Isrc "-I$build" -Itools/lapse src tools
 }
 
 check_lua() {
