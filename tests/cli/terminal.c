@@ -158,7 +158,7 @@ static void schedule_large(int n)
 
     memset(body, 'x', 50000);
     for (int i = 0; i < n; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "i%d", i);
         expect(lapse("schedule", "q", "--id", id, "--in", "0s", body), 0, NULL, NULL);
     }
