@@ -102,9 +102,9 @@ static const char *use_master(const struct doctor *d, char out[VALUE_BYTES])
 
     if (strchr(host, ':')) {
         /* quoted, for a shell may take the brackets of an IPv6 address for a pattern */
-        snprintf(out, VALUE_BYTES, "lapse -u 'redis://[%s]:%" PRId64 "'", host, port);
+        snprintf(out, VALUE_BYTES, "lapse -u 'redis://[%.253s]:%" PRId64 "'", host, port);
     } else {
-        snprintf(out, VALUE_BYTES, "lapse -u redis://%s:%" PRId64, host, port);
+        snprintf(out, VALUE_BYTES, "lapse -u redis://%.253s:%" PRId64, host, port);
     }
 
     return out;
