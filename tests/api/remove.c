@@ -202,7 +202,6 @@ Test(remove, of_hundreds_of_jobs_takes_a_call_for_each_hundred_and_goes_on_where
     struct removal r = {.ended = false};
 
     opts.url = proxy->url;
-    opts.reply_ms = 300;
     flow_allow_log(f, "Redis");
     struct lapse *l = flow_open(f, &opts);
     for (int i = 0; i < 350; i++) {
