@@ -34,9 +34,12 @@ class Redis:
             stdout=subprocess.DEVNULL,
         )
         self.socket = socket.socket(socket.AF_UNIX)
+        deadline = time.monotonic() + 10
         while self.socket.connect_ex(path) != 0:
             if self.process.poll() is not None:
                 sys.exit("attributes.py: redis-server has ended: " + str(self.process.returncode))
+            if time.monotonic() > deadline:
+                sys.exit("attributes.py: redis-server does not answer in 10 s")
             time.sleep(0.01)
         self.file = self.socket.makefile("rb")
 
