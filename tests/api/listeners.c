@@ -4,6 +4,7 @@
 #include "listening.h"
 #include "process.h"
 #include "wire.h"
+#include <hiredis/hiredis.h>
 #include <signal.h>
 
 enum { LISTENERS = 3 };
@@ -136,8 +137,8 @@ static void see_claim(void *arg, char *line)
     }
 }
 
-/* Each hears of each job, and only its owner asks for it: as many claims as there are jobs, and not
- * three times as many. A claim of overdue jobs is of the oldest, and names none. */
+/* Each hears of each job, and only its owner asks for it. A claim of overdue jobs is of the oldest,
+ * and names none; costs counts the claims. */
 Test(listeners, claim_a_job_only_when_it_is_theirs)
 {
     enum { N = 300 };
@@ -145,13 +146,15 @@ Test(listeners, claim_a_job_only_when_it_is_theirs)
 
     crowd_start(&c, FLOW_FULL);
 
-    struct redisContext *monitor = redis_monitor(flow_server_of(c.f, "lapse:{q}:due"));
+    struct server *server = flow_server_of(c.f, "lapse:{q}:due");
+    redisContext *monitor = redis_monitor(server);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(c.f, "q", NULL, i % 2 ? 100 : 0, NULL), 0);
     }
 
     flow_until(c.f, crowd_runs(&c) == N);
-    redis_monitor_end(monitor, flow_server_of(c.f, "lapse:{q}:due"), see_claim, &c);
+    redis_monitor_read(monitor, server, see_claim, &c);
+    redisFree(monitor);
     cr_assert_gt(c.n_named, 0);
 
     uint64_t claimed = 0;

@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "listener.h"
 #include "listening.h"
+#include <hiredis/hiredis.h>
 #include <signal.h>
 
 enum { LISTENERS = 4, ID_BYTES = 24, WORDS_MAX = 420, RUNNING_MAX = 4096, END_MS = 120000 };
@@ -137,7 +138,7 @@ struct scene {
     struct flow *f;
     struct runs *runs;
     struct listener *w[LISTENERS];
-    struct redisContext *monitor;
+    redisContext *monitor;
     struct seen seen;
     long jobs;
     int64_t spread_ms; /* due within so long */
@@ -228,7 +229,8 @@ static void scene_play(struct scene *x)
     for (int i = 0; i < LISTENERS; i++) {
         listener_free(x->w[i]);
     }
-    redis_monitor_end(x->monitor, x->f->server, line_see, &x->seen);
+    redis_monitor_read(x->monitor, x->f->server, line_see, &x->seen);
+    redisFree(x->monitor);
     cr_assert_geq(x->seen.n_starts, x->jobs);
     cr_assert_eq(flow_count(x->f, "q", "dead"), 0);
 }

@@ -131,8 +131,8 @@ redisContext *redis_monitor(struct server *s)
     return monitor;
 }
 
-void redis_monitor_end(redisContext *monitor, struct server *s, void (*see)(void *arg, char *line),
-                       void *arg)
+void redis_monitor_read(redisContext *monitor, struct server *s, void (*see)(void *arg, char *line),
+                        void *arg)
 {
     redisReply *r;
 
@@ -142,7 +142,6 @@ void redis_monitor_end(redisContext *monitor, struct server *s, void (*see)(void
         end = strstr(r->str, "\"that_is_all\"") != NULL;
         see(arg, r->str);
     }
-    redisFree(monitor);
 }
 
 int64_t redis_now_ms(struct server *s)

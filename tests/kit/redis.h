@@ -22,11 +22,11 @@ long long redis_errors(struct server *s, const char *error);
 /* The answer must not be an error. */
 void redis_do(struct server *s, const char *format, ...);
 
-/* Begins MONITOR, on a connection of its own. */
+/* Begins MONITOR, on a connection of its own, which the caller frees. */
 struct redisContext *redis_monitor(struct server *s);
-/* Shows each line that came, then closes the connection. */
-void redis_monitor_end(struct redisContext *monitor, struct server *s,
-                       void (*see)(void *arg, char *line), void *arg);
+/* Shows each line that came since, the last of them this call's own ECHO. */
+void redis_monitor_read(struct redisContext *monitor, struct server *s,
+                        void (*see)(void *arg, char *line), void *arg);
 
 int64_t redis_now_ms(struct server *s);
 /* How many connections it has, with that of the test. */

@@ -53,8 +53,9 @@ static bool is_write(const char *command)
 
 /* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "s:{q}:due" "5" "id". One key is of no
  * queue. */
-static void note(struct touched *t, const char *line)
+static void note(void *arg, char *line)
 {
+    struct touched *t = arg;
     const char *command = strstr(line, " lua] \"");
 
     if (!command) {
@@ -66,18 +67,6 @@ static void note(struct touched *t, const char *line)
     for (const char *key = command; (key = strstr(key, "\" \"s:{"));) {
         key = strstr(key, "}:") + strlen("}:");
         add_key(writes ? &t->written : &t->read, text("%.*s", (int)strcspn(key, ":\""), key));
-    }
-}
-
-static void watch(redisContext *monitor, struct touched *t)
-{
-    redisReply *r;
-
-    ask("PING end");
-    for (bool end = false; !end; freeReplyObject(r)) {
-        cr_assert_eq(redisGetReply(monitor, (void **)&r), REDIS_OK);
-        end = strstr(r->str, "\"PING\" \"end\"") != NULL;
-        note(t, r->str);
     }
 }
 
@@ -127,11 +116,9 @@ static void in_order(const char *script, const struct keys *written, const struc
 
 Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_order)
 {
-    redisContext *monitor = redisConnectUnix(redis->socket);
+    redisContext *monitor = redis_monitor(redis);
     struct touched ignored;
     struct touched seen = {0};
-
-    freeReplyObject(redisCommand(monitor, "MONITOR"));
 
     for (const struct script_call *call = script_calls; call->name; call++) {
         const char *name = call->name;
@@ -142,11 +129,11 @@ Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_
             ask("HDEL s:{q}:attempts r");
         }
         ignored = (struct touched){0};
-        watch(monitor, &ignored);
+        redis_monitor_read(monitor, redis, note, &ignored);
 
         struct touched t = {0};
         given(name, call->args);
-        watch(monitor, &t);
+        redis_monitor_read(monitor, redis, note, &t);
         in_order(name, &t.written, &said.written);
 
         for (size_t k = 0; k < t.read.n; k++) {
