@@ -111,7 +111,7 @@ Test(listeners, enter_the_registry_under_their_names_and_leave_it_at_the_end)
  * The -1 is where how many of the oldest would be. */
 static void see_claim(void *arg, char *line)
 {
-    static const char before[] = "\"lapse:{q}:none\" \"0\" \"";
+    static const char before[] = "\"lapse:{q}:none\" \"";
     struct crowd *c = arg;
     const char *at = strstr(line, before);
     char name[32];
@@ -120,7 +120,7 @@ static void see_claim(void *arg, char *line)
     int n;
 
     at = at ? at + strlen(before) : "";
-    if (sscanf(at, "%31[^/]/%*16[0-9a-f]\" \"%*d\" \"%d\"%n", name, &limit, &n) != 2 ||
+    if (sscanf(at, "%*[^\"]\" \"%31[^/]/%*16[0-9a-f]\" \"%*d\" \"%d\"%n", name, &limit, &n) != 2 ||
         limit != -1) {
         return;
     }
