@@ -125,21 +125,23 @@ Test(foreign, events_of_a_future_job_or_of_none_run_nothing_early)
     struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
-    cr_assert_eq(flow_schedule(f, "q", "soon", 400, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "other", 3600000, NULL), 0);
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     char *before = jobs_of(f);
     redis_do(f->server, "PUBLISH %s lapse:{q}:t:future", EVENT);
-    redis_do(f->server, "PUBLISH %s lapse:{q}:t:soon", EVENT);
+    redis_do(f->server, "PUBLISH %s lapse:{q}:t:other", EVENT);
     redis_do(f->server, "PUBLISH %s lapse:{q}:t:nobody", EVENT);
     flow_until(f, flow_stats(f->l).events == 3);
     cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT); /* behind the claim */
     same_jobs(f, before);
     free(before);
+
+    cr_assert_eq(flow_reschedule(f, "q", "other", lapse_in(50), NULL), 0);
     flow_until(f, w.settled == 1);
     flow_each_once(&w, 1);
-    cr_assert_str_eq(w.runs[0].job.id, "soon");
+    cr_assert_str_eq(w.runs[0].job.id, "other");
     flow_end(f, "q");
 }
 

@@ -344,23 +344,17 @@ Test(forward, by_three_listeners_moves_each_job_once)
 }
 
 /* ---- what goes wrong ---- */
-static void begin_refused(struct flow **f, const char *why)
-{
-    *f = flow_start(FLOW_FULL);
-    flow_allow_log(*f, why);
-    flow_allow_log(*f, "goes through again");
-    cr_assert_eq(forward(*f, "stream", NULL), 0);
-    flow_until_listeners(*f, "q", 1);
-}
-
 Test(forward, of_a_full_redis_waits_until_there_is_room)
 {
-    struct flow *f;
+    struct flow *f = flow_start(FLOW_FULL);
 
-    begin_refused(&f, "OOM");
-    cr_assert_eq(flow_schedule(f, "q", "a", 50, NULL), 0);
+    flow_allow_log(f, "OOM");
+    flow_allow_log(f, "goes through again");
+    cr_assert_eq(flow_configure(f, "q", "forward=stream", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     redis_do(f->server, "CONFIG SET maxmemory 1");
-    flow_until(f, flow_logged(f, "OOM"));
+    cr_assert_eq(forward(f, NULL, NULL), 0);
+    flow_until(f, flow_logged(f, "Redis refused claim: OOM"));
     cr_assert_eq(flow_count(f, "q", "due"), 1);
     redis_do(f->server, "CONFIG SET maxmemory 0");
     flow_until(f, flow_stats(f->l).forwarded == 1);
@@ -370,9 +364,12 @@ Test(forward, of_a_full_redis_waits_until_there_is_room)
 
 Test(forward, to_a_target_of_another_type_made_meanwhile_waits_until_it_is_gone)
 {
-    struct flow *f;
+    struct flow *f = flow_start(FLOW_FULL);
 
-    begin_refused(&f, "WRONGTYPE");
+    flow_allow_log(f, "WRONGTYPE");
+    flow_allow_log(f, "goes through again");
+    cr_assert_eq(forward(f, "stream", NULL), 0);
+    flow_until_listeners(f, "q", 1);
     redis_do(f->server, "SET lapse:{q}:stream x");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, flow_logged(f, "WRONGTYPE"));
