@@ -465,6 +465,20 @@ def cheaper(statements, seldom):
     return with_all_in_main(with_seldom_apart(statements, seldom))
 
 
+def unpaired(code):
+    """A word or bracket of the code that opens or closes a block alone; "" if there is none."""
+    opened = []
+    for piece in PIECE.finditer(code):
+        text = piece[0]
+        if text in CLOSING:
+            if not opened:
+                return text
+            opened.pop()
+        if text in OPENING:
+            opened.append(text)
+    return opened[-1] if opened else ""
+
+
 def is_key(code, piece):
     """Is a name within braces a key? An equals sign follows it, and an open brace or a comma precedes it."""
     return EQUALS.match(code, piece.end()) and code[: piece.start()].rstrip().endswith(("{", ","))
