@@ -23,7 +23,8 @@ TLS_LIBS := $(if $(WITH_TLS),$(shell pkg-config --libs hiredis_ssl openssl))
 OBJ  := $(BUILD)/obj
 DEPS := tools/build/install-deps.sh
 say   = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)
-again = @+$(MAKE) --no-print-directory
+# with as many compilers at a time as there are cores, unless -j was given
+again = @+$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
 
