@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run.sh BUILD PROGRAM[=FILTER]...: runs BUILD/tests/PROGRAM, which are Criterion's but for header-*. A test that leaks or
 # trips UBSan still passes for Criterion, so sanitizers write to files, and any such file fails the run. VALGRIND=1 runs
-# all under valgrind, the lapse that they start too; leaks are AddressSanitizer's to find.
+# BUILD/forking/PROGRAM under valgrind, and the lapse that it starts; leaks are AddressSanitizer's to find.
 set -eu
 build=$(cd "$1" && pwd)
 shift
@@ -34,7 +34,8 @@ under=${VALGRIND:+valgrind -q --read-inline-info=no --log-file="$logs/valgrind.%
 # tests mostly wait, for Redis and for time to pass, most of all those of api: many more at a time than there are cores
 jobs=16
 api_jobs=24
-if [ -n "$under" ]; then jobs=4 api_jobs=4; fi
+runner=tests
+if [ -n "$under" ]; then jobs=4 api_jobs=4 runner=forking; fi
 
 failed=
 set -f # what follows is not for the shell to look up in folders
@@ -47,7 +48,7 @@ for arg in "$@"; do
     # replaces the program meanwhile would make tests "crash during setup", so a copy is run.
     case $name in
     header-* | fuzz-*) ;;
-    *) cp "$build/tests/$name" "$programs/$name" ;;
+    *) cp "$build/$runner/$name" "$programs/$name" ;;
     esac
     # shellcheck disable=SC2086 # words
     case $name in

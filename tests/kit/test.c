@@ -9,20 +9,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TIMEOUT_S = 60, VALGRIND_TIMEOUT_S = 300 };
+enum { TIMEOUT_S = 60 };
 
 /* Criterion's own --timeout only lowers limits that tests have; a test without one would hang
  * forever. */
 ReportHook(PRE_ALL)(struct criterion_test_set *set)
 {
-    const char *valgrind = getenv("VALGRIND");
-    int timeout_s = valgrind && *valgrind ? VALGRIND_TIMEOUT_S : TIMEOUT_S;
-
     FOREACH_SET (struct criterion_suite_set *suite, set->suites) {
         bool has_one = suite->suite.data && suite->suite.data->timeout > 0;
         FOREACH_SET (struct criterion_test *test, suite->tests) {
             if (test->data->timeout <= 0 && !has_one) {
-                test->data->timeout = timeout_s;
+                test->data->timeout = TIMEOUT_S;
             }
         }
     }

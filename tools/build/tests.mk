@@ -23,8 +23,12 @@ $(STAND_IN): tests/kit/stand_in/libgit2.c
 	    { [ -z "$$name" ] || ln -sf libgit2.so $(@D)/$$name; }
 
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
+linked_into = $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(ALSO_$(1)) $(BUILD)/liblapse.a)
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(ALSO_$(1)) $(BUILD)/liblapse.a) | $(STAND_IN)
+$(BUILD)/tests/$(1): $(call linked_into,$(1)) | $(STAND_IN)
+	@mkdir -p $$(@D)
+	$$(call say,LD)$$(LINK) -o $$@ $$^ $$(CRITERION) $$(LIBS_$(1)) $$(LIBS)
+$(BUILD)/forking/$(1): $(OBJ)/tests/kit/stand_in/runner.o $(call linked_into,$(1)) | $(STAND_IN)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ $$(CRITERION) $$(LIBS_$(1)) $$(LIBS)
 endef
@@ -104,7 +108,7 @@ $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/li
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
-objects: $(LIB_O) $(SYNC_O) $(if $(WITH_CRON),$(CRON_O)) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
+objects: $(LIB_O) $(SYNC_O) $(if $(WITH_CRON),$(CRON_O)) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tests/kit/stand_in/runner.o $(OBJ)/tools/build/tables.o \
     $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD) $(STAND_IN)
 
 # what the example for Node and the consumers of the fault runs need; where it is missing, as with `make check` alone,
@@ -123,7 +127,7 @@ check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## 
 VALGRIND_API := @(bad_input|corrupt_data|foreign|get|list|settle|reclaim)/*
 VALGRIND_CLI := @(list|schedule|text|cancel|depth|reschedule)/*
 
-steady: all $(TESTS) $(BUILD)/history-check $(PRELOAD)  ## run unit, lua, api and cli tests N=20 times, every other time on a busy machine, and count the failures
+steady: all $(TESTS) $(BUILD)/history-check $(PRELOAD)  ## run the test programs N=20 times, every other time on a busy machine, and count the failures
 	@tests/steady.sh $(BUILD) $(FOLDERS)
 test-asan:  ## run the tests under AddressSanitizer and UBSan; any report fails
 	@$(DEPS) build run test
@@ -137,7 +141,7 @@ check-msan: $(MSAN_REPLAYS)
 	@tests/run.sh $(BUILD) $(notdir $(MSAN_REPLAYS))
 test-valgrind:  ## run the unit tests, and some of api and cli, under valgrind; any report fails
 	@$(DEPS) build run test valgrind
-	$(again) all $(TESTS)
+	$(again) all $(addprefix $(BUILD)/forking/,unit api cli)
 	@VALGRIND=1 tests/run.sh $(BUILD) unit 'api=$(VALGRIND_API)' 'cli=$(VALGRIND_CLI)'
 model:  ## check the models of the protocol with spin, whole and without each guard; QUICK=1 takes half a minute
 	@$(DEPS) build model
