@@ -465,18 +465,26 @@ def cheaper(statements, seldom):
     return with_all_in_main(with_seldom_apart(statements, seldom))
 
 
-def unpaired(code):
-    """A word or bracket of the code that opens or closes a block alone; "" if there is none."""
+def nested(code):
+    """Each piece of the code, with the word or bracket that opened the innermost block around it.
+    Raises ValueError where one opens or closes a block alone."""
     opened = []
     for piece in PIECE.finditer(code):
         text = piece[0]
         if text in CLOSING:
             if not opened:
-                return text
+                raise ValueError(f"{text} closes nothing")
             opened.pop()
         if text in OPENING:
             opened.append(text)
-    return opened[-1] if opened else ""
+        yield piece, opened[-1] if opened else ""
+    if opened:
+        raise ValueError(f"{opened[-1]} is never closed")
+
+
+def check_blocks(code):
+    for _ in nested(code):
+        pass
 
 
 def is_key(code, piece):
@@ -487,14 +495,8 @@ def is_key(code, piece):
 def places_of_variables(code):
     """Where the variables that the code declares are named, and not the keys of tables."""
     names = declared_in(code) - set(GIVEN)
-    opened = []
-    for piece in PIECE.finditer(code):
-        text = piece[0]
-        if text in CLOSING:
-            opened.pop()
-        if text in OPENING:
-            opened.append(text)
-        elif text in names and not (opened[-1:] == ["{"] and is_key(code, piece)):
+    for piece, block in nested(code):
+        if piece[0] in names and not (block == "{" and is_key(code, piece)):
             yield piece
 
 

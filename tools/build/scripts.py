@@ -38,7 +38,7 @@ import textwrap
 from pathlib import Path
 
 import mdoc
-from lua_text import TOKEN, cheaper, defined_by, hidden_names, names_in, shortened, unpaired
+from lua_text import TOKEN, cheaper, check_blocks, defined_by, hidden_names, names_in, shortened
 
 LABELS = "KIND ROLE USES SELDOM KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
 # of interest to who changes a script alone
@@ -244,9 +244,10 @@ class Lua:
             if names.count(script.name) > 1:
                 fail(script.path, "there is another script of this name")
         for source in [*self.libs.values(), *self.scripts]:
-            word = unpaired("\n".join(source.lines))
-            if word:
-                fail(source.path, f"{word} opens or closes a block alone")
+            try:
+                check_blocks("\n".join(source.lines))
+            except ValueError as error:
+                fail(source.path, error)
             self.check_uses(source)
         self.of_program = [s for s in self.scripts if s.path.parent.name == PROGRAM_ONLY]
         self.of_library = [s for s in self.scripts if s not in self.of_program]
