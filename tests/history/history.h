@@ -50,9 +50,10 @@ struct event {
 struct history {
     struct event *event;
     size_t n, cap;
-    bool faults;       /* harm was done: claims may go unseen, leases may end */
-    bool clock_fault;  /* Redis's clock says nothing about the monotonic one */
-    int64_t offset_ns; /* the monotonic clock minus Redis's is at most this */
+    bool faults;      /* harm was done: claims may go unseen, leases may end */
+    bool clock_fault; /* Redis's clock says nothing about the monotonic one */
+    /* The monotonic clock minus Redis's: at least, at most. INT64_MIN, INT64_MAX: nothing tells. */
+    int64_t offset_from_ns, offset_to_ns;
     const struct event *final;
     const struct event *rollback[64];
     size_t n_rollbacks;

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { REPORT_MOST = 20 };               /* of each invariant */
-static const int64_t SLACK_NS = 1000000; /* an answer's way, and what clocks leave out */
+static const int64_t SLACK_NS = 1000000; /* the two clocks may drift apart while they run */
 static const int64_t NS_A_MS = 1000000;
 
 /* ---- what a job's events are ---- */
@@ -49,23 +49,23 @@ static bool sets_due(const struct event *e)
 /* ---- when ---- */
 int64_t claimed_from(const struct history *h, const struct event *start)
 {
-    if (h->clock_fault) {
+    if (h->clock_fault || h->offset_from_ns == INT64_MIN) {
         return INT64_MIN;
     }
-    return start->redis_us * 1000 + h->offset_ns - SLACK_NS;
+    return start->redis_us * 1000 + h->offset_from_ns - SLACK_NS;
 }
 
 int64_t due_from(const struct history *h, int64_t due_ms)
 {
-    if (h->clock_fault || h->offset_ns == INT64_MAX) {
+    if (h->clock_fault || h->offset_from_ns == INT64_MIN) {
         return INT64_MAX;
     }
-    return due_ms * 1000000 + h->offset_ns - SLACK_NS;
+    return due_ms * NS_A_MS + h->offset_from_ns - SLACK_NS;
 }
 
 int64_t claimed_to(const struct history *h, const struct event *start)
 {
-    int64_t at_ns = start->redis_us * 1000 + h->offset_ns;
+    int64_t at_ns = start->redis_us * 1000 + h->offset_to_ns;
 
     if (h->clock_fault || at_ns > start->to_ns) {
         return start->to_ns; /* its handler ran by then */
