@@ -4,9 +4,9 @@
 #include "workload.h"
 #include "proxy.h"
 #include "redis.h"
+#include "replica.h"
 #include "test.h"
 #include <criterion/criterion.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,39 +117,12 @@ Test(f31, in_turn_means_in_order_when_connections_are_cut, .timeout = 300)
 }
 
 /* ---- an address that changes servers ---- */
-static long long offset(struct server *s)
-{
-    char *text = redis_str(s, "INFO replication");
-    char *at = strstr(text, "slave_repl_offset:");
-
-    at = at ? at : strstr(text, "master_repl_offset:");
-    cr_assert(at, "%s", text);
-    long long n =
-        strstr(text, "master_link_status:down") ? -1 : strtoll(strchr(at, ':') + 1, NULL, 10);
-    free(text);
-    return n;
-}
-
-static void until_it_has_all(struct server *replica, struct server *master)
-{
-    for (int64_t end_ms = test_now_ms() + 20000; offset(replica) < offset(master);
-         poll(NULL, 0, 1)) {
-        cr_assert_lt(test_now_ms(), end_ms, "the replica does not follow");
-    }
-}
-
-static void follow(struct server *replica, struct server *master)
-{
-    redis_do(replica, "REPLICAOF 127.0.0.1 %d", master->port);
-    until_it_has_all(replica, master);
-}
-
 /* Every answer came from the one, and what is asked next goes to the other, which has all that the
  * one had. */
 static void change(struct proxy *p, struct server *from, struct server *to)
 {
     proxy_hold(p, true);
-    until_it_has_all(to, from);
+    replicas_confirm(from, 1);
     redis_do(to, "REPLICAOF NO ONE");
     proxy_aim(p, to);
     redis_do(from, "REPLICAOF 127.0.0.1 %d", to->port);
@@ -158,8 +131,7 @@ static void change(struct proxy *p, struct server *from, struct server *to)
 
 Test(f31, in_turn_means_in_order_behind_an_address_that_changes_servers, .timeout = 300)
 {
-    static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
-    struct server *s[2] = {server_start_tcp(args), server_start_tcp(args)};
+    struct server *s[2] = {server_start_tcp(replica_args), server_start_tcp(replica_args)};
     struct proxy *p = proxy_start(s[0]);
     long asks = fault_n(3000, 20000);
     long every_ms = 100;
@@ -167,7 +139,7 @@ Test(f31, in_turn_means_in_order_behind_an_address_that_changes_servers, .timeou
     struct work_opts o = in_turn(asks, 1000, (int)(asks / 8));
 
     o.lapse.url = o.listener_url = o.producer_url = p->url;
-    follow(s[1], s[0]);
+    replica_follow(s[1], s[0]);
 
     struct work *w = work_start(s[0], &o);
     work_note(w, "the servers change places, again and again");
@@ -175,7 +147,7 @@ Test(f31, in_turn_means_in_order_behind_an_address_that_changes_servers, .timeou
     for (; !work_asked_all(w) || n % 2; n++) {
         change(p, s[n % 2], s[1 - n % 2]);
         work_wait(w, (int)every_ms);
-        until_it_has_all(s[n % 2], s[1 - n % 2]);
+        replicas_confirm(s[1 - n % 2], 1);
     }
 
     struct verdict v = work_end(w, 60000);

@@ -13,7 +13,9 @@ extern const char *const replica_args[];
 struct server *replica_of_port(int port);
 /* Waits until so many replicas confirm what is written. */
 void replicas_confirm(struct server *master, long long n);
-/* Both, of a master that has no other. */
+/* The server, which has been another master so far, becomes the only one of this. */
+void replica_follow(struct server *replica, struct server *master);
+/* A new one becomes the only one. */
 struct server *replica_start(struct server *master);
 
 bool redis_has_job(struct server *s, const char *queue, const char *id); /* in space lapse */
