@@ -56,7 +56,7 @@ Test(f2, with_no_event_at_all_each_job_runs_once, .timeout = 300)
 }
 
 /* ---- F3 ---- */
-enum { COPIES = 5, FORGED_PER_MS = 10 };
+enum { COPIES = 5, FORGED_PER_MS = 10, FORGED_AT_ONCE = 1000 };
 
 static void drain(redisContext *to, int n)
 {
@@ -125,7 +125,9 @@ static _Noreturn void lie(const char *socket, struct forged *told)
         if (poll(&fd, 1, 1) > 0) {
             told->copies += n = repeat(to, from);
         }
-        for (; told->lies < (test_now_ms() - start) * FORGED_PER_MS; told->lies++, n++) {
+        /* a machine that does not keep up has true events to repeat all the same */
+        long owed = (test_now_ms() - start) * FORGED_PER_MS - told->lies;
+        for (long i = 0; i < owed && i < FORGED_AT_ONCE; i++, told->lies++, n++) {
             forge(to);
         }
         drain(to, n);

@@ -37,14 +37,20 @@ static struct lapse *any_handle(void)
     return NULL;
 }
 
+static const struct entry *probe(void)
+{
+    const struct entry *e = p.ledger;
+
+    while (e && strcmp(e->id, "probe") != 0) {
+        e = e->next;
+    }
+    return e;
+}
+
 static bool probe_ran(void)
 {
-    for (const struct entry *e = p.ledger; e; e = e->next) {
-        if (strcmp(e->id, "probe") == 0) {
-            return e->n_done && e->exists != YES;
-        }
-    }
-    return false;
+    const struct entry *e = probe();
+    return e && e->n_done && e->exists != YES;
 }
 
 /* The handle, or a new one where the scenario closed its own, does what it is for. */
@@ -64,7 +70,8 @@ static void serves(void)
         /* a fault at the very end of the scenario may cost a connection: once more */
         play_schedule(&p, "after", "probe", 0);
         play_wait(&p);
-        for (int64_t end_ms = test_now_ms() + 500; !probe_ran() && play_turn(&p, end_ms);) {}
+        int64_t end_ms = test_now_ms() + (probe()->exists == YES ? 30000 : 500);
+        while (!probe_ran() && play_turn(&p, end_ms)) {}
     }
 
     play_wait(&p);
