@@ -379,6 +379,7 @@ static bool kill_redis(void *arg)
     server_kill9(f->server);
     flow_spin(f, 50 + random() % 200);
     server_restart(f->server);
+    redis_rewrite_log(f->server);
     return true;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis dies and comes back with all it had, or with less, depending on its persistence. */
 #include "workload.h"
+#include "audit.h"
+#include "process.h"
 #include "redis.h"
 #include "test.h"
 #include <criterion/criterion.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CYCLE_MS = 1000, RATE = 200 };
@@ -59,6 +62,7 @@ Test(f6, a_redis_that_syncs_always_and_is_killed_loses_nothing, .timeout = 900)
         server_restart(s);
         int64_t took = until_caught_up(s, test_now_ms());
         worst_ms = took > worst_ms ? took : worst_ms;
+        redis_rewrite_log(s);
     }
 
     struct verdict v = work_end(w, 60000);
@@ -90,6 +94,7 @@ Test(f7, a_redis_that_syncs_every_second_and_is_killed_loses_at_most_two_seconds
         work_rolled_back(w, since_ms);
         work_wait(w, (int)down_for(400));
         server_restart(s);
+        redis_rewrite_log(s);
     }
 
     struct verdict v = work_end(w, 60000);
@@ -161,6 +166,7 @@ Test(f7, a_power_cut_loses_at_most_two_seconds_and_leaves_no_half_job, .timeout 
         cut += cut_power(s, synced);
         work_wait(w, (int)down_for(400));
         server_restart(s);
+        redis_rewrite_log(s);
     }
 
     unsetenv("LD_PRELOAD");
@@ -219,6 +225,91 @@ Test(f8, a_redis_that_saves_now_and_then_keeps_what_was_in_its_save, .timeout = 
               "%ld times amid %ld jobs: 0 of the snapshot lost (%ld younger ones, at most %.0f "
               "ms); overdue run within %lld ms",
               cycles, v.jobs, v.lost_in_window, v.window_ms, (long long)worst_ms);
+    server_stop(s);
+}
+
+/* ---- F72 ---- */
+/* The file that Redis appends to now. */
+static void log_path(const struct server *s, char path[200])
+{
+    static const char name[] = "/appendonly.aof.";
+    char pattern[120];
+    glob_t g;
+    long newest = 0;
+
+    snprintf(pattern, sizeof pattern, "%s/appendonlydir/*.incr.aof", s->dir);
+    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "%s", pattern);
+
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        long nth = strtol(strstr(g.gl_pathv[i], name) + strlen(name), NULL, 10);
+        if (nth > newest) {
+            newest = nth;
+            snprintf(path, 200, "%s", g.gl_pathv[i]);
+        }
+    }
+
+    globfree(&g);
+}
+
+static long size_of(const char *path)
+{
+    struct stat file;
+
+    cr_assert_eq(stat(path, &file), 0, "%s", path);
+    return (long)file.st_size;
+}
+
+static void schedule(struct server *s, const char *what, long i)
+{
+    char id[24];
+
+    snprintf(id, sizeof id, "%s-%ld", what, i);
+    struct proc *p =
+        proc_run(NULL, "lapse", "-u", s->url, "schedule", "q", "--id", id, "--in", "1h", NULL);
+    cr_assert_eq(p->status, 0, "%s", p->err);
+    proc_free(p);
+}
+
+static bool is_there(struct server *s, const char *what, long i)
+{
+    return redis_int(s, "HEXISTS lapse:{q}:jobs %s-%lld", what, (long long)i);
+}
+
+Test(f72, of_a_script_at_which_the_log_ends_nothing_is_left_once_it_is_rewritten, .timeout = 600)
+{
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    struct server *s = server_start_opts(args);
+    long times = fault_n(10, 200);
+    long lost = 0;
+    char path[200];
+
+    for (long i = 0; i < times; i++) {
+        schedule(s, "before", i);
+        log_path(s, path);
+        long from = size_of(path);
+        schedule(s, "cut", i);
+        long to = size_of(path);
+
+        server_kill9(s);
+        cr_assert_eq(truncate(path, from + 1 + (to - from - 1) * i / times), 0);
+        server_restart(s);
+        redis_rewrite_log(s);
+        bool is_lost = !is_there(s, "cut", i);
+        lost += is_lost;
+        schedule(s, "after", i);
+
+        server_kill9(s);
+        server_restart(s);
+        cr_assert(is_there(s, "before", i) && is_there(s, "after", i));
+        cr_assert_eq(!is_there(s, "cut", i), is_lost, "job cut-%ld came back", i);
+        cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    }
+
+    cr_assert_gt(lost, 0);
+    fault_row("F72",
+              "the log of Redis ends amid a script; it is rewritten, and Redis is killed again",
+              "200 times: nothing of that script, and all of the others",
+              "%ld ends, %ld jobs lost by them: none came back, no half of one", times, lost);
     server_stop(s);
 }
 

@@ -369,6 +369,7 @@ Test(f58, a_series_whose_redis_is_killed_has_one_job_a_moment, .timeout = 300)
         server_kill9(x.f->server);
         flow_spin(x.f, 200 + random() % x.every_ms);
         server_restart(x.f->server);
+        redis_rewrite_log(x.f->server);
     }
 
     until_over(&x);

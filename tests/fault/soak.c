@@ -49,6 +49,7 @@ static void restart_redis(struct soak *k)
     server_kill9(k->server);
     work_wait(k->w, (int)between(100, 2000));
     server_restart(k->server);
+    redis_rewrite_log(k->server);
 }
 
 static void administrate(struct soak *k)

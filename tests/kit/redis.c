@@ -241,6 +241,24 @@ long long redis_calls(struct server *s, const char *command)
     return info_number(s, "commandstats", name);
 }
 
+static void until_log_is_written(struct server *s)
+{
+    int64_t end_ms = test_now_ms() + 20000;
+
+    while (info_number(s, "persistence", "aof_rewrite_in_progress:") ||
+           info_number(s, "persistence", "aof_rewrite_scheduled:")) {
+        cr_assert_lt(test_now_ms(), end_ms, "Redis does not rewrite its log");
+        poll(NULL, 0, 1);
+    }
+}
+
+void redis_rewrite_log(struct server *s)
+{
+    until_log_is_written(s); /* by another rewrite */
+    redis_do(s, "BGREWRITEAOF");
+    until_log_is_written(s);
+}
+
 long long redis_errors(struct server *s, const char *error)
 {
     char name[64];

@@ -31,6 +31,9 @@ void redis_monitor_read(struct redisContext *monitor, struct server *s,
 int64_t redis_now_ms(struct server *s);
 /* How many connections it has, with that of the test. */
 long long redis_clients(struct server *s);
+/* What is to be done when Redis was killed (tools/doc/guarantees.md): else it may run the beginning
+ * of a script, at which its log ended, when it is killed once more. Returns when that is done. */
+void redis_rewrite_log(struct server *s);
 /* How many jobs wait or run. Counted in one step, so a job that moves meanwhile is counted once. */
 long long redis_left(struct server *s, const char *space, const char *queue);
 
