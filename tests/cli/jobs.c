@@ -515,6 +515,28 @@ enum { COUNTED = sizeof "*2\r\n:1764115200000000\r\n:90\r\n" - 1, NOT_COUNTED = 
         proxy_cut_after(wire, PROXY_DOWN, after - before - (behind)-3);        \
     } while (0)
 
+Test(get, whose_answer_was_lost_is_asked_again_while_there_is_patience)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    struct proxy *wire = proxy_start(s);
+    lose_the_answer(wire, NOT_COUNTED, "get", "q", "i");
+    expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "changes nothing and can be repeated");
+    lose_the_answer(wire, NOT_COUNTED, "get", "q", "i");
+    expect(lapse("-u", wire->url, "get", "q", "i", "--connect-wait", "1h"), 0, "\"id\":\"i\"",
+           NULL);
+    cr_assert_eq(proxy_cut_left(wire, PROXY_DOWN), -1);
+
+    /* but no schedule is: there might be two jobs */
+    lose_the_answer(wire, COUNTED, "schedule", "q", "--in", "1h");
+    struct proc *p = lapse("-u", wire->url, "schedule", "q", "--in", "1h", "--connect-wait", "1h");
+    expect(p, 69, "", "it may have been scheduled");
+    cr_assert_eq(redis_int(s, "HLEN lapse:{q}:jobs"), 3);
+    proxy_stop(wire);
+    server_stop(s);
+}
+
 Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
 {
     struct server *s = tool_redis();

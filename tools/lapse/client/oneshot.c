@@ -80,17 +80,24 @@ static void about_job(char *out, size_t size, const char *queue, const char *id)
     }
 }
 
+/* It did not come to Redis, or changes nothing there. */
+static bool may_be_sent_again(const struct oneshot *o, int err)
+{
+    return err == LAPSE_EDOWN || (lapse_outcome_unknown(err) && !o->c.unknown_advice);
+}
+
 bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *id)
 {
     char about[400];
+    bool again = may_be_sent_again(o, err);
 
     o->n_open--;
-    if (err != LAPSE_EDOWN) {
+    if (!again) {
         o->n_answered++;
     }
 
     /* reply_ms is over, but not the time that the user gives Redis to come up */
-    if (err == LAPSE_EDOWN && !o->n_answered && has_time_left(o)) {
+    if (again && !o->n_answered && has_time_left(o)) {
         if (!o->n_open) {
             oneshot_send(o);
         }

@@ -16,7 +16,8 @@ struct oneshot {
 };
 
 /* Opens, calls send(o), which sends the requests through oneshot_sent(), and runs until all replies
- * are there. send() is called again if Redis could not be reached and there is time left. */
+ * are there. Where there is time left, send() is called again: if Redis could not be reached, or
+ * has not answered what changes nothing. */
 int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot *o));
 /* Counts a request that returned err; returns err. */
 int oneshot_sent(struct oneshot *o, int err);
