@@ -741,10 +741,10 @@ Test(sentinel, that_is_given_as_a_redis_says_what_to_give, .timeout = 120)
     for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
         snprintf(url, sizeof url, "redis://%s127.0.0.1:%d%s", logins[i], s->sentinel[0]->port,
                  databases[i]);
-        size_t before = flow_logged(f, said);
         f->l = flow_open(f, &opts);
         cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
-        flow_until(f, flow_logged(f, said) > before);
+        flow_until(f, flow_logged(f, said) > i);
+        cr_assert_eq(flow_logged(f, said), i + 1, "%s", url);
         flow_close(f, f->l, 0);
     }
     flow_end(f);

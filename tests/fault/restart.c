@@ -104,16 +104,23 @@ Test(f7, a_redis_that_syncs_every_second_and_is_killed_loses_at_most_two_seconds
     server_stop(s);
 }
 
-/* Cuts off what was not synced, as a power cut may; how many bytes that was. */
-static long cut_power(struct server *s, const char *synced)
+/* The files of its log that Redis appends to, or has appended to. */
+static glob_t logs_of(const struct server *s)
 {
     char pattern[120];
-    char line[400];
     glob_t g;
-    long cut = 0;
 
     snprintf(pattern, sizeof pattern, "%s/appendonlydir/*.incr.aof", s->dir);
     cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "%s", pattern);
+    return g;
+}
+
+/* Cuts off what was not synced, as a power cut may; how many bytes that was. */
+static long cut_power(struct server *s, const char *synced)
+{
+    char line[400];
+    glob_t g = logs_of(s);
+    long cut = 0;
 
     for (size_t i = 0; i < g.gl_pathc; i++) {
         long long size = 0;
@@ -233,12 +240,8 @@ Test(f8, a_redis_that_saves_now_and_then_keeps_what_was_in_its_save, .timeout = 
 static void log_path(const struct server *s, char path[200])
 {
     static const char name[] = "/appendonly.aof.";
-    char pattern[120];
-    glob_t g;
+    glob_t g = logs_of(s);
     long newest = 0;
-
-    snprintf(pattern, sizeof pattern, "%s/appendonlydir/*.incr.aof", s->dir);
-    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "%s", pattern);
 
     for (size_t i = 0; i < g.gl_pathc; i++) {
         long nth = strtol(strstr(g.gl_pathv[i], name) + strlen(name), NULL, 10);
