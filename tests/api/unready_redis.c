@@ -64,11 +64,9 @@ Test(unready_redis, a_busy_redis_refuses_by_name_and_then_goes_on)
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
 
-    redis_do(f->server, "CONFIG SET busy-reply-threshold 20");
-    redisContext *c = start_command(f, "EVAL %s 0", "while true do end");
+    struct redisContext *busy = redis_busy(f->server);
     is_refused(f, "BUSY", "SCRIPT KILL ends it");
-    redis_do(f->server, "SCRIPT KILL");
-    finish_command(c);
+    redis_not_busy(f->server, busy);
     go_on(f, &w);
 }
 

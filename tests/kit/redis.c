@@ -144,6 +144,48 @@ void redis_monitor_read(redisContext *monitor, struct server *s, void (*see)(voi
     }
 }
 
+/* One transaction, so that no other script runs while the threshold is low. */
+static const char *const be_busy[] = {
+    "MULTI",     "CONFIG SET busy-reply-threshold 20",
+    "EVAL %s 0", "CONFIG SET busy-reply-threshold 5000",
+    "EXEC",
+};
+enum { BE_BUSY_N = sizeof be_busy / sizeof *be_busy };
+
+redisContext *redis_busy(struct server *s)
+{
+    redisContext *busy = redisConnectUnix(s->socket);
+    int written = 0;
+
+    cr_assert(busy && !busy->err);
+    for (int i = 0; i < BE_BUSY_N; i++) {
+        cr_assert_eq(redisAppendCommand(busy, be_busy[i], "while true do end"), REDIS_OK);
+    }
+    while (!written) {
+        cr_assert_eq(redisBufferWrite(busy, &written), REDIS_OK);
+    }
+
+    for (bool is_busy = false; !is_busy;) {
+        redisReply *r = redis_cmd(s, "PING");
+        is_busy = r->type == REDIS_REPLY_ERROR && strncmp(r->str, "BUSY ", 5) == 0;
+        freeReplyObject(r);
+    }
+    return busy;
+}
+
+void redis_not_busy(struct server *s, redisContext *busy)
+{
+    redis_do(s, "SCRIPT KILL");
+    for (int i = 0; i < BE_BUSY_N; i++) {
+        redisReply *r = NULL;
+
+        cr_assert_eq(redisGetReply(busy, (void **)&r), REDIS_OK);
+        cr_assert_neq(r->type, REDIS_REPLY_ERROR, "%s: %s", be_busy[i], r->str);
+        freeReplyObject(r);
+    }
+    redisFree(busy);
+}
+
 int64_t redis_now_ms(struct server *s)
 {
     redisReply *r = redis_cmd(s, "TIME");
