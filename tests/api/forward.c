@@ -538,9 +538,12 @@ Test(forward, outlives_a_cut_connection)
         cr_assert_eq(lapse_schedule(f->l, &s, NULL, NULL), 0);
     }
     flow_until(f, flow_stats(f->l).scheduled == 20);
+    /* the one for events, too, where it has not subscribed yet */
     for (int i = 0; i < 3; i++) {
+        uint64_t before = flow_stats(f->l).reconnects;
+
         redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
-        flow_until(f, flow_stats(f->l).reconnects == (uint64_t)i + 1);
+        flow_until(f, flow_stats(f->l).reconnects > before);
         flow_spin(f, 20);
     }
     flow_poll(f, flow_count(f, "q", "due") == 0);

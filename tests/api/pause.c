@@ -252,7 +252,7 @@ Test(pause, outlives_a_reconnect)
     flow_spin(f, 50);
 
     redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
-    flow_until(f, flow_stats(f->l).reconnects == 1);
+    flow_until(f, flow_stats(f->l).reconnects > 0);
     flow_heard(f);
     flow_spin(f, 100);
     cr_assert_eq(w.n_runs, 0);
