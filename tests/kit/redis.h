@@ -31,7 +31,7 @@ void redis_monitor_read(struct redisContext *monitor, struct server *s,
 /* Begins a script that only redis_not_busy() ends. Returns when Redis answers BUSY, which it does
  * because of this script alone, not of one that takes long on a busy machine. */
 struct redisContext *redis_busy(struct server *s);
-/* Returns when that has ended: SCRIPT KILL is answered before, and what follows it may be refused. */
+/* Returns when that has ended: SCRIPT KILL is answered before, and what follows may be refused. */
 void redis_not_busy(struct server *s, struct redisContext *busy);
 
 int64_t redis_now_ms(struct server *s);
