@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUSY_WAIT_MS = 60000 };
+
 /* Redis owes nothing, so what there is to read is the end: Sentinel cuts the clients of a server
  * that it promotes. */
 static bool is_over(const redisContext *c)
@@ -27,9 +29,7 @@ static redisContext *connection(struct server *s)
     }
 
     if (!s->redis) {
-        s->redis = redisConnectUnix(s->socket);
-        cr_assert(s->redis && !s->redis->err, "connect to %s: %s", s->socket,
-                  s->redis ? s->redis->errstr : "no memory");
+        s->redis = redis_connect(s);
     }
 
     return s->redis;
@@ -122,11 +122,31 @@ void redis_do(struct server *s, const char *format, ...)
     freeReplyObject(r);
 }
 
+redisContext *redis_connect(struct server *s)
+{
+    redisContext *c = redisConnectUnix(s->socket);
+
+    cr_assert(c && !c->err, "connect to %s: %s", s->socket, c ? c->errstr : "no memory");
+    return c;
+}
+
+void redis_send(redisContext *c, const char *format, ...)
+{
+    va_list ap;
+    int written = 0;
+
+    va_start(ap, format);
+    cr_assert_eq(redisvAppendCommand(c, format, ap), REDIS_OK);
+    va_end(ap);
+    while (!written) {
+        cr_assert_eq(redisBufferWrite(c, &written), REDIS_OK, "%s: %s", format, c->errstr);
+    }
+}
+
 redisContext *redis_monitor(struct server *s)
 {
-    redisContext *monitor = redisConnectUnix(s->socket);
+    redisContext *monitor = redis_connect(s);
 
-    cr_assert(monitor && !monitor->err);
     freeReplyObject(redisCommand(monitor, "MONITOR"));
     return monitor;
 }
@@ -144,28 +164,20 @@ void redis_monitor_read(redisContext *monitor, struct server *s, void (*see)(voi
     }
 }
 
-/* One transaction, so that no other script runs while the threshold is low. */
-static const char *const be_busy[] = {
-    "MULTI",     "CONFIG SET busy-reply-threshold 20",
-    "EVAL %s 0", "CONFIG SET busy-reply-threshold 5000",
-    "EXEC",
-};
-enum { BE_BUSY_N = sizeof be_busy / sizeof *be_busy };
-
 redisContext *redis_busy(struct server *s)
 {
-    redisContext *busy = redisConnectUnix(s->socket);
-    int written = 0;
+    redisContext *busy = redis_connect(s);
+    int64_t end_ms = test_now_ms() + BUSY_WAIT_MS;
 
-    cr_assert(busy && !busy->err);
-    for (int i = 0; i < BE_BUSY_N; i++) {
-        cr_assert_eq(redisAppendCommand(busy, be_busy[i], "while true do end"), REDIS_OK);
-    }
-    while (!written) {
-        cr_assert_eq(redisBufferWrite(busy, &written), REDIS_OK);
-    }
+    /* no other script runs within the transaction, so none is busy but this one */
+    redis_send(busy, "MULTI");
+    redis_send(busy, "CONFIG SET busy-reply-threshold 20");
+    redis_send(busy, "EVAL %s 0", "while true do end");
+    redis_send(busy, "CONFIG SET busy-reply-threshold 5000");
+    redis_send(busy, "EXEC");
 
     for (bool is_busy = false; !is_busy;) {
+        cr_assert_lt(test_now_ms(), end_ms, "Redis never said BUSY");
         redisReply *r = redis_cmd(s, "PING");
         is_busy = r->type == REDIS_REPLY_ERROR && strncmp(r->str, "BUSY ", 5) == 0;
         freeReplyObject(r);
@@ -176,11 +188,12 @@ redisContext *redis_busy(struct server *s)
 void redis_not_busy(struct server *s, redisContext *busy)
 {
     redis_do(s, "SCRIPT KILL");
-    for (int i = 0; i < BE_BUSY_N; i++) {
+    for (int type = 0; type != REDIS_REPLY_ARRAY;) { /* that of EXEC is the last */
         redisReply *r = NULL;
 
-        cr_assert_eq(redisGetReply(busy, (void **)&r), REDIS_OK);
-        cr_assert_neq(r->type, REDIS_REPLY_ERROR, "%s: %s", be_busy[i], r->str);
+        cr_assert_eq(redisGetReply(busy, (void **)&r), REDIS_OK, "%s", busy->errstr);
+        type = r->type;
+        cr_assert_neq(type, REDIS_REPLY_ERROR, "%s", r->str);
         freeReplyObject(r);
     }
     redisFree(busy);

@@ -22,6 +22,11 @@ long long redis_errors(struct server *s, const char *error);
 /* The answer must not be an error. */
 void redis_do(struct server *s, const char *format, ...);
 
+/* A connection of its own, which the caller frees. */
+struct redisContext *redis_connect(struct server *s);
+/* Sends all of it, and does not wait for the answer. */
+void redis_send(struct redisContext *c, const char *format, ...);
+
 /* Begins MONITOR, on a connection of its own, which the caller frees. */
 struct redisContext *redis_monitor(struct server *s);
 /* Shows each line that came since, the last of them this call's own ECHO. */

@@ -214,15 +214,12 @@ Test(adopt, removes_consumers_at_the_end_and_a_hundred_at_most)
 /* It is no more than a name: who waits in XREADGROUP comes back under it. */
 Test(adopt, of_a_consumer_that_waits_for_an_entry_takes_none_away)
 {
-    redisContext *reader = redisConnectUnix(redis->socket);
+    redisContext *reader = redis_connect(redis);
     redisReply *r;
 
     given_out(0);
     ask("XGROUP CREATECONSUMER " STREAM " g waits");
-    redisAppendCommand(reader, "XREADGROUP GROUP g waits BLOCK 0 STREAMS " STREAM " >");
-    for (int done = 0; !done;) {
-        cr_assert_eq(redisBufferWrite(reader, &done), REDIS_OK);
-    }
+    redis_send(reader, "XREADGROUP GROUP g waits BLOCK 0 STREAMS " STREAM " >");
     while (redis_int(redis, "EVAL %s 0",
                      "return tonumber(redis.call('INFO', 'clients'):match('blocked_clients:(%d+)'"
                      "))") == 0) {
