@@ -269,7 +269,7 @@ Test(stats, reconnects_of_either_connection)
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
     redis_do(f->server, "CLIENT KILL TYPE pubsub");
     flow_until(f, flow_stats(f->l).reconnects == 1);
-    flow_heard(f); /* it is subscribed, and no normal one */
+    flow_heard(f); /* it is subscribed again, and no normal one */
     redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
     flow_until(f, flow_stats(f->l).reconnects == 2);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
