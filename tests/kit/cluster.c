@@ -381,3 +381,28 @@ void cluster_failover(const struct cluster *c, int replica)
         poll(NULL, 0, 10);
     }
 }
+
+/* What it has read when the first is answered has been acted on, and sent when the second is. */
+static void two_questions(struct server *s)
+{
+    redis_do(s, "PING");
+    redis_do(s, "PING");
+}
+
+void cluster_hands_over(const struct cluster *c, int old, int slot, int heir)
+{
+    struct server *s = c->nodes[old].server;
+    int64_t deadline = test_now_ms() + PATIENCE_MS;
+
+    while (cluster_is_master(s)) {
+        cr_assert(test_now_ms() < deadline, "the old master does not hear of the new one");
+        poll(NULL, 0, 10);
+    }
+
+    two_questions(c->nodes[heir].server);
+    two_questions(s);
+    while (cluster_owner(c, s, slot) != heir) {
+        cr_assert(test_now_ms() < deadline, "the old master does not hear who owns slot %d", slot);
+        poll(NULL, 0, 10);
+    }
+}

@@ -58,4 +58,8 @@ void cluster_move(const struct cluster *c, int slot, int to);
 
 /* A replica takes the place of its master, which knows of it (CLUSTER FAILOVER). */
 void cluster_failover(const struct cluster *c, int replica);
+/* Returns when the old master is a replica, and says from now on that its heir owns the slot. It
+ * may forget that for a second: it has heard on one connection that the heir is a master, and reads
+ * on another what the heir, then a replica, had answered before; so it takes the slots from it. */
+void cluster_hands_over(const struct cluster *c, int old, int slot, int heir);
 #endif
