@@ -5,6 +5,10 @@
  * that dies is dead in all its queues at once: 15 s after its last heartbeat, when we ask for that
  * reason.
  *
+ * The names have a version. Each heartbeat brings the one that we know, and is answered with names
+ * only where they have changed since, or what they were told: so a heartbeat costs Redis the same
+ * among a thousand listeners as among two.
+ *
  * A name that a queue brings and that we do not know is most likely new. It counts as alive until
  * Redis has been asked, which happens soon.
  *
@@ -115,12 +119,14 @@ static void peers_set_timer(struct peers *ps)
 
 static void peers_ask(struct peers *ps, bool lives)
 {
+    struct heartbeat heartbeat = {
+        .name = ps->name, .life_ms = lives ? LIFE_MS : 0, .told = ps->told, .known = ps->version};
+
     timer_stop(&ps->timer);
     ps->lives = lives;
     ps->asked_us = clock_us();
     ps->heartbeat.request.until_us = in_ms(ps->context->options.reply_ms);
-    script_heartbeat(ps->script, &ps->heartbeat, span_of(ps->key), ps->name, lives ? LIFE_MS : 0,
-                     ps->told);
+    script_heartbeat(ps->script, &ps->heartbeat, span_of(ps->key), &heartbeat);
 }
 
 static bool peers_can_ask(const struct peers *ps)
@@ -218,11 +224,8 @@ static int64_t peers_next_us(const struct peers *ps, const struct heartbeat_repl
     const struct node *node = node_of(ps->script, span_of(ps->key));
     int64_t next_us = in_ms(BEAT_MS - (int64_t)(clock_random() % (JITTER_MS + 1)));
 
-    for (size_t i = 0; i < reply->n_jobs; i++) {
-        struct live_listener one;
-        if (peers_reply(reply, i, &one)) {
-            next_us = earlier(next_us, node_mono_us(node, (one.end_ms + 1) * 1000));
-        }
+    if (reply->next_end_ms > 0) {
+        next_us = earlier(next_us, node_mono_us(node, (reply->next_end_ms + 1) * 1000));
     }
 
     return next_us;
@@ -236,7 +239,8 @@ static bool peers_list(struct peers *ps, const struct live_listener *one)
         p = peer_new(ps, one->name);
     }
     if (!p) {
-        return false; /* when a queue names it, Redis is asked again */
+        ps->version = 0;
+        return false;
     }
 
     bool was_alive = p->alive && p->quiet == (one->told != LAPSE_TOLD_GO_ON);
@@ -267,7 +271,6 @@ static bool peers_bury(struct peers *ps)
             ps->next_us = 0;
         }
 
-        p->listed = false;
         if (!p->alive && p->n_queues == 0) {
             peer_free(ps, p);
         }
@@ -276,12 +279,17 @@ static bool peers_bury(struct peers *ps)
     return changed;
 }
 
-static void peers_read(struct peers *ps, const struct heartbeat_reply *reply)
+/* true: others are alive than before. */
+static bool peers_read_names(struct peers *ps, const struct heartbeat_reply *reply)
 {
+    enum lapse_told told = ps->told;
     bool changed = false;
 
-    enum lapse_told told = ps->told;
+    LIST_EACH (i, &ps->all) {
+        CONTAINER(i, struct peer, node)->listed = false;
+    }
 
+    ps->version = reply->version;
     for (size_t i = 0; i < reply->n_jobs; i++) {
         struct live_listener one;
         if (peers_reply(reply, i, &one)) {
@@ -294,6 +302,13 @@ static void peers_read(struct peers *ps, const struct heartbeat_reply *reply)
         ps->told = told;
         ps->events->told(ps->arg, told);
     }
+
+    return changed;
+}
+
+static void peers_read(struct peers *ps, const struct heartbeat_reply *reply)
+{
+    bool changed = reply->version != ps->version && peers_read_names(ps, reply);
 
     changed = peers_bury(ps) || changed;
     if (changed) {

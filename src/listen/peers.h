@@ -14,7 +14,7 @@ struct peer {
     bool quiet;       /* it takes no jobs, as it was told */
     bool alive;       /* as far as we know. One that we have not asked Redis about is */
     bool ever_listed; /* Redis has named it among the live ones */
-    bool listed;      /* it did so in the last answer */
+    bool listed;      /* it did so when it last named them */
     int64_t since_us; /* by clock_us(): when we heard of it, or it died */
     unsigned n_queues;
     char name[];
@@ -42,6 +42,7 @@ struct peers {
     struct table names;
     unsigned n_entered; /* queues in which we are a member, or want to be */
     enum lapse_told told;
+    int64_t version; /* of the names that Redis has listed last; 0: they are to be listed again */
 
     struct heartbeat_request heartbeat;
     bool lives;    /* the last heartbeat said so, and not that we end */

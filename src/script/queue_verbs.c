@@ -272,16 +272,17 @@ static void on_heartbeat(struct script_request *request, int err, const struct r
 }
 
 void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
-                      struct span name, int64_t life_ms, enum lapse_told told)
+                      const struct heartbeat *h)
 {
-    r->args[0] = name;
-    r->args[1] = arg_number(r->life, life_ms);
-    r->args[2] = arg_number(r->told, told);
+    r->args[0] = h->name;
+    r->args[1] = arg_number(r->life, h->life_ms);
+    r->args[2] = arg_number(r->told, h->told);
+    r->args[3] = arg_number(r->known, h->known);
 
     r->request.script = SCRIPT_HEARTBEAT;
     r->request.key = key;
     r->request.args = r->args;
-    r->request.n_args = 3;
+    r->request.n_args = 4;
     r->request.end = on_heartbeat;
     script_submit(s, &r->request);
 }

@@ -100,17 +100,25 @@ struct trim_request {
 
 void script_trim(struct script *s, struct trim_request *r, struct span key);
 
+struct heartbeat {
+    struct span name; /* not copied */
+    int64_t life_ms;  /* 0: the listener ends */
+    enum lapse_told told;
+    int64_t known; /* the version of the names that the listener knows; 0: it knows none */
+};
+
 struct heartbeat_request {
     struct script_request request;
-    struct span args[3];
+    struct span args[4];
     char life[ARG_NUMBER_MAX];
     char told[ARG_NUMBER_MAX];
+    char known[ARG_NUMBER_MAX];
     void (*end)(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply);
 };
 
-/* key: that of keys_alive(). life_ms 0: the listener ends. told: what it obeys. */
+/* key: that of keys_alive(). */
 void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
-                      struct span name, int64_t life_ms, enum lapse_told told);
+                      const struct heartbeat *h);
 
 /* A listener that is alive, as heartbeat and alive name it. */
 struct live_listener {

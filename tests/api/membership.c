@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who listens to a queue: its names, who of them is alive, and what happens when either is lost. */
+#include "allocations.h"
 #include "handler.h"
 #include "listener.h"
 #include "listening.h"
@@ -46,7 +47,8 @@ Test(membership, is_entered_again_in_all_queues_when_redis_has_lost_everything)
 
     listen_to_many(f, &w);
     flow_do(f, "FLUSHALL");
-    flow_poll(f, listed_queues(f) == MANY && redis_int(f->server, "ZCARD %s", ALIVE) == 1);
+    flow_poll(f, listed_queues(f) == MANY);
+    flow_until_alive(f, 1);
     flow_end(f, "q0");
 }
 
@@ -127,6 +129,57 @@ Test(membership, of_the_living_is_not_removed)
     flow_until_listeners(f, "q", 2);
     flow_spin(f, 1000);
     cr_assert(is_listed(f, "q", "other"));
+    flow_end(f, "q");
+}
+
+static long long heartbeats(struct flow *f)
+{
+    return flow_calls(f, "zremrangebyscore");
+}
+
+/* A message says that it was told something, so it asks at once. The second time it has read the
+ * answer to the first. */
+static void asks(struct flow *f, const char *message)
+{
+    for (int i = 0; i < 2; i++) {
+        long long before = heartbeats(f);
+        redis_do(f->server, "PUBLISH lapse:{}:wake:0 %s", message);
+        flow_poll(f, heartbeats(f) > before);
+    }
+}
+
+/* As long as the names stay the same they are not sent again. */
+Test(membership, of_the_living_is_heard_of_after_there_was_no_memory_for_it)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
+    struct flow_handler w = {.way = FLOW_DONE};
+    bool failed = true;
+
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    char *own = redis_str(f->server, "EVAL %s 1 lapse:{q}:listeners",
+                          "return 'told ' .. redis.call('ZRANGE', KEYS[1], 0, 0)[1]");
+    flow_heard(f);
+
+    for (long n = 1; failed; n++) {
+        char name[32];
+        snprintf(name, sizeof name, "other%ld", n);
+        redis_do(f->server, "ZADD %s 9999999999999 %s/0000000000000000", ALIVE, name);
+        redis_do(f->server, "ZREM %s %b", ALIVE, "", (size_t)0); /* the version */
+        alloc_fail(n);
+        asks(f, own);
+        failed = alloc_has_failed();
+        alloc_fail(0);
+        asks(f, own);
+
+        redis_do(f->server, "ZADD lapse:{q}:listeners 5 %s/0000000000000000", name);
+        redis_do(f->server, "PUBLISH lapse:{q}:notice:0 members");
+        asks(f, own);
+        flow_calm(f);
+        cr_assert(is_listed(f, "q", name), "allocation %ld", n);
+    }
+
+    free(own);
     flow_end(f, "q");
 }
 

@@ -791,7 +791,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     flow_until(f, x.n_jobs == SPARES);
     if (from == TOLD || from == TOLD_TO_STOP) {
         flow_until_listeners(f, "spare", 1); /* it would not hear before */
-        flow_poll(f, redis_int(f->server, "ZCARD lapse:{}:alive") == 1); /* nor be found */
+        flow_until_alive(f, 1);              /* nor be found */
     }
     cause(&x);
     flow_until(f, x.called);

@@ -244,7 +244,8 @@ Test(quiet, of_nobody_is_enoent_and_of_no_name_einval)
 static void mark(struct flow *f, const char *less)
 {
     redis_do(f->server, "EVAL %s 1 lapse:{}:alive %s",
-             "local a = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES') "
+             "local a = redis.call('ZRANGE', KEYS[1], 1, 1, 'WITHSCORES') "
+             "redis.call('ZREM', KEYS[1], '') "
              "redis.call('ZADD', KEYS[1], string.format('%.2f', math.ceil(a[2]) - ARGV[1]), a[1])",
              less);
 }
@@ -285,7 +286,7 @@ Test(quiet, outlives_what_redis_knew_of_it)
     tell_and_hear(f, &a, "a", LAPSE_TOLD_QUIET);
     redis_do(f->server, "DEL lapse:{}:alive");
     redis_do(f->server, "PUBLISH lapse:{}:wake:0 told");
-    flow_poll(f, redis_int(f->server, "ZCARD lapse:{}:alive") == 1);
+    flow_until_alive(f, 1);
     flow_poll(f, listeners_of(f, "q").told == LAPSE_TOLD_QUIET);
     cr_assert_eq(flow_schedule(f, "q", "waits", 0, NULL), 0);
     heard_by(f, a.l);
@@ -310,7 +311,7 @@ Test(quiet, is_heard_by_a_listener_with_its_hands_full)
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
     flow_until(f, a.w.n_held == 1);
-    flow_poll(f, redis_int(f->server, "ZCARD lapse:{}:alive") == 1);
+    flow_until_alive(f, 1);
     flow_poll(f, redis_int(f->server, "ZCARD lapse:{q}:listeners") == 0);
 
     tell_and_hear(f, &a, "a", LAPSE_TOLD_QUIET);

@@ -31,6 +31,11 @@ void flow_until_listeners(struct flow *f, const char *queue, long long n)
     flow_poll(f, redis_int(f->server, "ZCARD %s:{%s}:listeners", f->space, queue) == n);
 }
 
+void flow_until_alive(struct flow *f, long long n)
+{
+    flow_poll(f, redis_int(f->server, "ZCOUNT %s:{}:alive 0 inf", f->space) == n);
+}
+
 /* As src/lua/README.md has it. */
 unsigned flow_rank(struct flow *f, const char *queue, const char *name)
 {

@@ -40,7 +40,7 @@ Test(clock, is_asked_once_in_each_script)
         {"fail", "0 me b 3 x"},
         {"cancel", "0 a 0"},
         {"done", "0 me b 3"},
-        {"heartbeat", "0 me 100 0"},
+        {"heartbeat", "0 me 100 0 0"},
         {"join", "0 me 1"},
     };
 

@@ -208,7 +208,7 @@ static const struct {
     {"sweep", "kept=1; 0", "due run dead kept jobs attempts", "zrem", "zadd hset hdel", false},
     {"list", "kept=1; 0 4 10 '' ''", "kept jobs attempts", "", "", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
-    {"heartbeat", "0 me 100 0", "alive", "zremrangebyscore", "zadd", false},
+    {"heartbeat", "0 me 100 0 0", "alive", "zremrangebyscore", "zadd", false},
     {"tell", "0 m 1", "alive", "zrem", "zadd", false},
     {"enter", "0 x", "queues", "zadd", "", true},
     {"names", "0 - + 10", "queues", "", "", false},

@@ -1,8 +1,9 @@
--- Says that a listener is alive, or that it ends, and answers which listeners are alive.
+-- Says that a listener is alive, or that it ends, and answers which listeners are alive, unless the
+-- caller knows that.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer sets told
+-- USES    answer sets told version
 -- KEYS    alive
 -- READS   alive
 -- WRITES  alive
@@ -10,12 +11,15 @@
 --         name
 --         life_ms         how long the heartbeat is good for; 0: the listener ends
 --         told            what the listener obeys, in case that Redis has forgotten it
+--         known           the version of the names that the caller knows; 0: it knows none
 -- RETURNS now_us
 --         was_alive       1: the last heartbeat of this name had not ended
+--         version         of the names, and of what they were told; if it is known, none follow
+--         next_end_ms     when the first heartbeat ends; 0: none is alive
 --         then per listener: name, end_ms
 --             end_ms          when its heartbeat ends, less what it was told
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(listeners), 0.5 us each
+-- COST    O(log listeners); 0.5 us a listener where the names have changed
 local LIFE_MS = 15000
 
 -- Of names whose life ends later than any can. If Redis's clock was set back, names would stay as
@@ -31,23 +35,36 @@ local function shorten_lives(key, last_ms)
   set_add(key, entries)
 end
 
+-- The names whose heartbeats end after this moment, first those that end first.
+local function alive_read(key, ...)
+  return call('ZRANGEBYSCORE', key, '(' .. decimal(now_ms), '+inf', 'WITHSCORES', ...)
+end
+
 local function main()
-  local key, name, life_ms = KEYS[1], ARGV[2], tonumber(ARGV[3])
+  local key, name, life_ms, known = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
   local score = call('ZSCORE', key, name)
   local was_alive = time_of(score) > now_ms
   local told = was_alive and told_of(score) or tonumber(ARGV[4])
+  local version = version_of(key)
 
-  write('ZREMRANGEBYSCORE', key, '-inf', now_ms)
+  local n_changed = written('ZREMRANGEBYSCORE', key, 0, now_ms)
   if life_ms > 0 then
-    write('ZADD', key, told_score(now_ms + life_ms, told), name)
+    n_changed = n_changed + written('ZADD', key, told_score(now_ms + life_ms, told), name)
   else
-    write('ZREM', key, name)
+    n_changed = n_changed + written('ZREM', key, name)
   end
   shorten_lives(key, now_ms + math.max(life_ms, LIFE_MS))
 
-  local reply = call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  table.insert(reply, 1, now_us)
-  table.insert(reply, 2, was_alive and 1 or 0)
+  local first = alive_read(key, 'LIMIT', 0, 1)
+  if #first == 0 then
+    write('ZREM', key, NO_NAME)
+    return { now_us, was_alive and 1 or 0, 0, 0 }
+  end
+
+  if n_changed > 0 or version == 0 then version = version_write(key, version) end
+  local reply = { now_us, was_alive and 1 or 0, version, time_of(first[2]) }
+  local names = version ~= known and alive_read(key) or {}
+  for at = 1, #names do reply[#reply + 1] = names[at] end
   return reply
 end
 return answer(main)

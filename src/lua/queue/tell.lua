@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer told
+-- USES    answer told version
 -- KEYS    alive
 -- READS   alive
 -- WRITES  alive wake
@@ -30,8 +30,12 @@ local function main()
       entries[#entries + 1] = alive[at]
     end
   end
-  -- No listener has an empty name: what begins with a removal works when Redis is out of memory.
-  if #entries > 0 then write('ZREM', key, '') end
+  if #entries > 0 then
+    local version = version_of(key)
+    -- What begins with a removal works when Redis is out of memory.
+    write('ZREM', key, NO_NAME)
+    version_write(key, version)
+  end
   for at = 1, #entries, 2 * BATCH do
     write('ZADD', key, unpack(entries, at, math.min(#entries, at + 2 * BATCH - 1)))
   end
