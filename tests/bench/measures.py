@@ -481,6 +481,32 @@ def wait_for_queues(server, queues):
     time.sleep(SETTLED_S)
 
 
+# ---- crowd: many listeners of one queue in which nothing happens ----
+CROWD, KNOWN_S = 200, 12  # by then each has heard of all others
+
+
+def measure_crowd(bench):
+    """All scripts that run meanwhile are heartbeats."""
+    seconds, server = bench.sizes.queues_s, bench.start("lapse")
+    bench.say(f"lapse: {CROWD} listeners of a queue in which nothing happens")
+    until = now_ms() + 300000
+    listeners = [bench.listen("lapse", run=0, n=0, until=until) for _ in range(CROWD)]
+    server.wait_for_listeners(CROWD)
+    time.sleep(KNOWN_S)
+
+    calls, us = server.scripts()
+    start_s = time.monotonic()
+    time.sleep(seconds)
+    took_s = time.monotonic() - start_s
+    calls, us = (after - before for after, before in zip(server.scripts(), (calls, us)))
+    for listener in listeners:
+        listener.kill()
+    bench.results.put("lapse.crowd.n", CROWD)
+    bench.results.put("lapse.crowd.heartbeats_s", calls / took_s)
+    bench.results.put("lapse.crowd.us", us / calls)
+    bench.results.put("lapse.crowd.percent", us / took_s / 1e4)
+
+
 # ---- promises: what must hold whatever breaks ----
 def measure_no_alarm(bench):
     """Redis's own expiry and the sweep alone."""
@@ -572,6 +598,45 @@ def measure_restarted(bench):
     bench.results.put("lapse.restarted.worst_ms", max(took))
 
 
+def measure_resumed(bench):
+    """A listener that holds many jobs loses its connection, and with it the answer to a claim: it
+    goes through all that Redis believes it holds, and runs what it has never seen."""
+    n, n_unseen, rounds, lease_ms = 90000, 20, 3, 120000
+    took = []
+    for round_ in range(1, rounds + 1):
+        bench.say(f"lapse: a listener that holds {n} jobs connects again, round {round_}")
+        server = bench.start("lapse")
+        run = bench.next_run()
+        listener = bench.listen(
+            "lapse", run=run, n=n + n_unseen, until=now_ms() + 120000, hold=1,
+            **{"o.max_running": n + n_unseen, "o.lease_ms": lease_ms},
+        )
+        server.wait_for_listeners(1)
+        bench.run("lapse", "burst", run=run, t0=0, n=n)
+        listener.wait_for_runs(n, 60)
+
+        listener.signal(signal.SIGSTOP)
+        bench.run("lapse", "burst", run=run, t0=0, n=n_unseen, **{"from": n})
+        claim(bench, server.names_of_listeners()[0], lease_ms, n_unseen)
+        server.ask("CLIENT", "KILL", "TYPE", "normal")
+        listener.signal(signal.SIGCONT)
+
+        back_ms = now_ms()
+        listener.wait_for_runs(n + n_unseen, 60)
+        took.append(now_ms() - back_ms)
+        listener.kill()
+        counts = lateness.count(listener.records(), n + n_unseen)
+        put_counts(bench.results, "lapse.resumed", round_, counts)
+    bench.results.put("lapse.resumed.n", n)
+    bench.results.put("lapse.resumed.worst_ms", max(took))
+
+
+def claim(bench, holder, lease_ms, n):
+    script = (bench.folder / "lua" / "claim.lua").read_text()
+    keys = ["lapse:{bench}:due", "lapse:{bench}:none"]
+    bench.server.ask("EVAL", script, len(keys), *keys, 0, holder, lease_ms, n)
+
+
 def put_counts(results, name, round_, counts):
     for what, count in counts.items():
         results.put(f"{name}.{round_}.{what}", count)
@@ -593,10 +658,12 @@ MEASURES = {
     "blocked": measure_blocked,
     "busy": measure_busy,
     "queues": measure_queues,
+    "crowd": measure_crowd,
     "no_alarm": measure_no_alarm,
     "scatter": measure_scatter,
     "killed": measure_killed,
     "restarted": measure_restarted,
+    "resumed": measure_resumed,
 }
 AT_REQUEST = {"big"}  # 5 GB of memory, and minutes
 BESIDE_PEERS = {"late", "burst", "schedule", "one", "network", "busy"}

@@ -580,6 +580,18 @@ class Report:
         used_us = results.number(f"{many}.{process}_us")
         return (used_us - idle_us) / self.queues_jobs(), idle_us / self.queues_jobs()
 
+    def crowd(self):
+        results, crowd = self.results, "lapse.crowd"
+        if results.has(f"{crowd}.percent"):
+            figures = [self.show(f"{crowd}.{part}") for part in ("heartbeats_s", "us", "percent")]
+            self.row(
+                f"{self.count(f'{crowd}.n')} listeners of a queue in which nothing happens: "
+                "heartbeats/s, us of Redis each, % of its time",
+                ", ".join(figures),
+                goal="<= 1 %",
+                reached=results.number(f"{crowd}.percent") <= 1,
+            )
+
     # ---- promises ----
     def promises(self):
         results = self.results
@@ -604,6 +616,8 @@ class Report:
              1500),
             ("restarted", "Redis is killed, 1,000 jobs fall due, it comes back, 5 times: "
              "all ran within, ms", 1000),
+            ("resumed", f"a listener that holds {self.count('lapse.resumed.n')} jobs loses its "
+             "connection and the answer to a claim, 3 times: its jobs ran within, ms", 1000),
         ):
             worst = f"lapse.{measure}.worst_ms"
             if results.has(worst):
@@ -688,6 +702,7 @@ class Report:
         self.network()
         self.troubled()
         self.queues()
+        self.crowd()
         self.promises()
         self.jobs_wrong()
 

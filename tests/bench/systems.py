@@ -110,6 +110,12 @@ class Redis(Server):
                 return
             time.sleep(0.1)
 
+    def scripts(self):
+        """How many have run by their SHA, and the us that they took."""
+        stats = self.info("commandstats")["cmdstat_evalsha"]
+        fields = dict(field.split("=") for field in stats.split(","))
+        return int(fields["calls"]), int(fields["usec"])
+
     def finish_rehash(self, n, queue="bench"):
         """Redis doubles a table by moving a bucket of it with each command on it: those of n jobs
         are work of the fill before, too."""
@@ -128,6 +134,9 @@ class Redis(Server):
             if info["aof_buffer_length"] == info["aof_pending_bio_fsync"] == "0":
                 return
             time.sleep(0.001)
+
+    def names_of_listeners(self, queue="bench"):
+        return self.ask("ZRANGE", f"lapse:{{{queue}}}:listeners", 0, -1).splitlines()
 
     def wait_for_listeners(self, n, queue="bench"):
         deadline = time.monotonic() + LISTENERS_S
