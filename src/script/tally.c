@@ -3,6 +3,9 @@
  * of it: so a process has one script in that time for a queue in which something happens, and none
  * for others. The scripts that move jobs know nothing of it.
  *
+ * Where jobs are spread over thousands of queues, each has few in that time, and there would be a
+ * script for nearly each job. So with more queues they are sent more rarely, up to MOST_MS.
+ *
  * What was sent keeps its number until Redis has answered, and Redis adds no number of a sender
  * twice: so a call whose answer was lost is sent again, and counts once. Meanwhile more may be
  * counted; that has its turn, and its number, afterwards. A process that lives for less than
@@ -14,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EVERY_MS = 10000, OFF_MS = 60000 };
+enum { EVERY_MS = 10000, MOST_MS = 60000, SENT_A_SECOND = 100, OFF_MS = 60000 };
 
 struct tally {
     struct table_node by_name;
@@ -46,6 +49,17 @@ static void tallies_set_timer(struct tallies *ts)
     } else {
         timer_stop(&ts->timer);
     }
+}
+
+int64_t tally_every_ms(size_t n_queues)
+{
+    int64_t ms = (int64_t)n_queues * 1000 / SENT_A_SECOND;
+
+    if (ms < EVERY_MS) {
+        return EVERY_MS;
+    }
+
+    return ms < MOST_MS ? ms : MOST_MS;
 }
 
 static void tally_put_off(struct tally *t, int64_t for_ms)
@@ -107,7 +121,7 @@ static void tally_send(struct tally *t)
         return;
     }
 
-    tally_put_off(t, EVERY_MS);
+    tally_put_off(t, tally_every_ms(ts->queues.n));
     if (ts->denied || !node_up(node_of(ts->script, span_of(t->key)))) {
         return;
     }
@@ -161,7 +175,7 @@ static void on_time(void *arg)
         bool has_any = t->any || t->sent;
 
         if (has_any) {
-            tally_put_off(t, EVERY_MS);
+            tally_put_off(t, tally_every_ms(ts->queues.n));
             tally_send(t);
         } else {
             tally_free(t);
@@ -184,7 +198,7 @@ static struct tally *tally_new(struct tallies *ts, const char *queue)
     snprintf(t->name, sizeof t->name, "%s", queue);
     keys_of(t->key, ts->context->options.space, queue, KEYS_DUE);
     table_add(&ts->queues, &t->by_name, span_of(t->name));
-    tally_put_off(t, EVERY_MS);
+    tally_put_off(t, tally_every_ms(ts->queues.n));
 
     return t;
 }

@@ -25,6 +25,9 @@ struct tallies {
     bool closed;
 };
 
+/* How long after the first of it what was counted of a queue is sent, where so many have any. */
+int64_t tally_every_ms(size_t n_queues);
+
 void tallies_init(struct tallies *ts, struct script *script);
 
 /* All three do nothing without memory, and where ts is NULL. */

@@ -277,6 +277,27 @@ Test(history, a_process_sends_one_script_a_queue_in_10_s_and_none_of_queues_wher
     flow_end(f, "q", "p", "idle");
 }
 
+/* Jobs that are spread over them would have a script each. */
+Test(history, of_more_than_a_thousand_queues_is_sent_more_rarely)
+{
+    enum { QUEUES = 1200, LEAST_MS = 12000 };
+    struct flow *f = flow_start(FLOW_FULL);
+    char name[16];
+
+    int64_t start_ms = test_now_ms();
+    for (unsigned i = 0; i < QUEUES; i++) {
+        snprintf(name, sizeof name, "q%u", i);
+        struct lapse_spec spec = flow_job_spec(name, NULL, HOUR);
+        cr_assert_eq(lapse_schedule(f->l, &spec, NULL, NULL), 0);
+    }
+    flow_poll(f, flow_keys(f, "lapse:{q*}:past") > 0);
+    flow_poll(f, number_of(f, name) > 0);
+    cr_assert_geq(test_now_ms() - start_ms, LEAST_MS);
+    flow_close(f, f->l, 5000);
+    flow_do(f, "FLUSHALL");
+    flow_end(f, "q0");
+}
+
 Test(history, what_was_sent_and_not_answered_is_sent_again_and_counts_once)
 {
     place_not_with_masters("the proxy is before one of the masters");
