@@ -308,6 +308,7 @@ Test(quiet, is_heard_by_a_listener_with_its_hands_full)
     a.l = flow_open(f, &o);
     lapse_on_told(a.l, on_told, &a);
     cr_assert_eq(lapse_listen(a.l, "q", NULL, flow_on_job, &a.w), 0);
+    flow_until_listeners(f, "q", 1); /* it hears of the job for which there is no room */
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
     flow_until(f, a.w.n_held == 1);
