@@ -253,8 +253,8 @@ Test(around, after_hears_of_a_job_that_was_given_back_as_the_handle_closed)
     flow_end(f);
 }
 
-/* An answer that lies there would be read before the end of the connection is: by then the job would
- * have been given back, and nobody would know what came of it. */
+/* An answer that lies there would be read before the end of the connection is: by then the job
+ * would have been given back, and nobody would know what came of it. */
 static void redis_dies_unheard(struct flow *f)
 {
     server_signal(f->server, SIGSTOP);
