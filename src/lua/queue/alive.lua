@@ -2,7 +2,7 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer
+-- USES    answer live
 -- KEYS    alive
 -- READS   alive
 -- ARGV    database
@@ -12,7 +12,7 @@
 -- ERRORS  Redis's own
 -- COST    O(listeners), 0.5 us each
 local function main()
-  local reply = call('ZRANGEBYSCORE', KEYS[1], '(' .. decimal(now_ms), '+inf', 'WITHSCORES')
+  local reply = alive_read(KEYS[1])
   table.insert(reply, 1, now_us)
   return reply
 end

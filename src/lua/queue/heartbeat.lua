@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer sets told version
+-- USES    answer sets told live
 -- KEYS    alive
 -- READS   alive
 -- WRITES  alive
@@ -33,11 +33,6 @@ local function shorten_lives(key, last_ms)
     entries[at + 1] = late[at]
   end
   set_add(key, entries)
-end
-
--- The names whose heartbeats end after this moment, first those that end first.
-local function alive_read(key, ...)
-  return call('ZRANGEBYSCORE', key, '(' .. decimal(now_ms), '+inf', 'WITHSCORES', ...)
 end
 
 local function main()

@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer told version
+-- USES    answer told live
 -- KEYS    alive
 -- READS   alive
 -- WRITES  alive wake
@@ -19,7 +19,7 @@ local DIGITS = 17 -- with the slash before them
 
 local function main()
   local key, name, told = KEYS[1], ARGV[2], tonumber(ARGV[3])
-  local alive = call('ZRANGEBYSCORE', key, '(' .. decimal(now_ms), '+inf', 'WITHSCORES')
+  local alive = alive_read(key)
 
   local reply, entries = { now_us }, {}
   for at = 1, #alive, 2 do
