@@ -51,11 +51,6 @@ static long long looks(struct flow *f)
     return flow_calls(f, "zcard") / 3;
 }
 
-static long long heartbeats(struct flow *f)
-{
-    return flow_calls(f, "zremrangebyscore");
-}
-
 static void each_of(struct flow *f, struct lapse *const *l, unsigned n,
                     void (*step)(struct flow *f))
 {
@@ -126,12 +121,12 @@ static void a_lone_job(enum flow_mode mode, long long most_looks)
     for (unsigned i = 1; i <= LONE; i++) {
         long long all = scripts(f);
         long long looked = looks(f);
-        long long beats = heartbeats(f);
+        long long beats = flow_heartbeats(f);
         cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
         flow_until(f, x.w.settled == i);
         flow_calm(f);
         looked = looks(f) - looked;
-        long long others = scripts(f) - all - looked - (heartbeats(f) - beats);
+        long long others = scripts(f) - all - looked - (flow_heartbeats(f) - beats);
         cr_assert(looked >= 1 && looked <= most_looks + x.late_ms / GRACE_MS && others == 2,
                   "%lld touches and claims, %lld other scripts for a job that began %lld ms late",
                   looked, others, (long long)x.late_ms);

@@ -35,12 +35,6 @@ static long long looks(struct flow *f)
     return flow_calls(f, "exists");
 }
 
-/* Those that keep the listener a member of its queues are counted apart. */
-static long long heartbeats(struct flow *f)
-{
-    return flow_calls(f, "zremrangebyscore");
-}
-
 /* They are known to be empty then. */
 static void until_looked_at(struct flow *f, long long n)
 {
@@ -61,9 +55,9 @@ Test(idle_queues, are_looked_at_while_heartbeats_are_the_only_scripts)
 
     int64_t start_ms = test_now_ms();
     long long scripts = flow_scripts(f);
-    long long beats = heartbeats(f);
+    long long beats = flow_heartbeats(f);
     long long asked = looks(f);
-    flow_poll(f, heartbeats(f) == beats + BEATS);
+    flow_poll(f, flow_heartbeats(f) == beats + BEATS);
     asked = looks(f) - asked;
     scripts = flow_scripts(f) - scripts;
 
@@ -110,10 +104,10 @@ Test(idle_queues, are_each_left_once_when_the_handle_closes)
     listen_to_many(f, &w);
     flow_calm(f);
     long long scripts = flow_scripts(f);
-    long long beats = heartbeats(f);
+    long long beats = flow_heartbeats(f);
     flow_close(f, l, 5000);
     f->l = other;
-    cr_assert_eq(flow_scripts(f) - scripts - (heartbeats(f) - beats), QUEUES);
+    cr_assert_eq(flow_scripts(f) - scripts - (flow_heartbeats(f) - beats), QUEUES);
     for (unsigned i = 0; i < QUEUES; i++) {
         cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q%u}:listeners", i), 0);
     }
@@ -151,9 +145,9 @@ Test(idle_queues, are_looked_at_more_rarely_than_one_that_has_a_job)
     listen_to_many(f, &w);
     until_looked_at(f, 2 * QUEUES);
 
-    long long scripts = flow_scripts(f) - heartbeats(f);
+    long long scripts = flow_scripts(f) - flow_heartbeats(f);
     long long asked = looks(f);
-    flow_poll(f, flow_scripts(f) - heartbeats(f) - scripts >= 2 * SWEEPS);
+    flow_poll(f, flow_scripts(f) - flow_heartbeats(f) - scripts >= 2 * SWEEPS);
     asked = looks(f) - asked;
 
     cr_assert_leq(asked, SWEEPS * QUEUES / MORE_RARELY, "%lld looks", asked);
@@ -237,9 +231,9 @@ Test(idle_queues, that_get_jobs_are_swept_every_time)
     until_looked_at(f, 3);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
 
-    long long sweeps = flow_scripts(f) - heartbeats(f);
+    long long sweeps = flow_scripts(f) - flow_heartbeats(f);
     long long asked = looks(f);
-    flow_poll(f, flow_scripts(f) - heartbeats(f) - sweeps >= 40);
+    flow_poll(f, flow_scripts(f) - flow_heartbeats(f) - sweeps >= 40);
     asked = looks(f) - asked;
     cr_assert_leq(asked, 22, "%lld looks", asked); /* a claim and a sweep for each, but the first */
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);

@@ -137,11 +137,6 @@ static void see_claim(void *arg, char *line)
     }
 }
 
-static long long heartbeats(struct flow *f)
-{
-    return flow_calls(f, "zremrangebyscore");
-}
-
 /* How often a heartbeat was answered with all names, in a queue without jobs: it looks for lives
  * that are too long, for the first that ends, and then for all. */
 static long long lists(struct flow *f)
@@ -150,9 +145,9 @@ static long long lists(struct flow *f)
     long long n;
 
     do {
-        beats = heartbeats(f);
+        beats = flow_heartbeats(f);
         n = flow_calls(f, "zrangebyscore") - 2 * beats;
-    } while (heartbeats(f) != beats);
+    } while (flow_heartbeats(f) != beats);
 
     return n;
 }
@@ -160,9 +155,9 @@ static long long lists(struct flow *f)
 static long long lists_within(struct flow *f, long long beats)
 {
     long long before = lists(f);
-    long long start = heartbeats(f);
+    long long start = flow_heartbeats(f);
 
-    flow_poll(f, heartbeats(f) >= start + beats);
+    flow_poll(f, flow_heartbeats(f) >= start + beats);
     return lists(f) - before;
 }
 

@@ -137,7 +137,7 @@ static void protect_all(void)
 static long long heartbeats(struct flow *f)
 {
     flow_calm(f);
-    return flow_calls(f, "zremrangebyscore");
+    return flow_heartbeats(f);
 }
 
 /* A heartbeat, of any queue, may touch as many as a job. */

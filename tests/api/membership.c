@@ -132,19 +132,14 @@ Test(membership, of_the_living_is_not_removed)
     flow_end(f, "q");
 }
 
-static long long heartbeats(struct flow *f)
-{
-    return flow_calls(f, "zremrangebyscore");
-}
-
 /* A message says that it was told something, so it asks at once. The second time it has read the
  * answer to the first. */
 static void asks(struct flow *f, const char *message)
 {
     for (int i = 0; i < 2; i++) {
-        long long before = heartbeats(f);
+        long long before = flow_heartbeats(f);
         redis_do(f->server, "PUBLISH lapse:{}:wake:0 %s", message);
-        flow_poll(f, heartbeats(f) > before);
+        flow_poll(f, flow_heartbeats(f) > before);
     }
 }
 

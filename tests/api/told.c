@@ -150,11 +150,6 @@ Test(quiet, takes_no_more_jobs_ends_those_that_it_has_and_goes_on_when_told)
     flow_end(f, "q");
 }
 
-static long long heartbeats(struct flow *f)
-{
-    return flow_calls(f, "zremrangebyscore");
-}
-
 /* The other one has no alarm, so it takes no job that it does not own before it sweeps. */
 Test(quiet, leaves_its_jobs_to_the_other_listeners)
 {
@@ -169,9 +164,9 @@ Test(quiet, leaves_its_jobs_to_the_other_listeners)
     o.flags = LAPSE_NO_ALARM;
     listen_with(f, &b, o, FLOW_DONE);
     flow_until_listeners(f, "q", 2);
-    long long before = heartbeats(f);
+    long long before = flow_heartbeats(f);
     tell_and_hear(f, &a, "a", LAPSE_TOLD_QUIET);
-    flow_poll(f, heartbeats(f) >= before + 2); /* b has asked who takes jobs */
+    flow_poll(f, flow_heartbeats(f) >= before + 2); /* b has asked who takes jobs */
     heard_by(f, b.l);
 
     for (int i = 0; i < N; i++) {

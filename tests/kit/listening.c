@@ -36,6 +36,11 @@ void flow_until_alive(struct flow *f, long long n)
     flow_poll(f, redis_int(f->server, "ZCOUNT %s:{}:alive 0 inf", f->space) == n);
 }
 
+long long flow_heartbeats(struct flow *f)
+{
+    return flow_calls(f, "zremrangebyscore"); /* in no other script */
+}
+
 /* As src/lua/README.md has it. */
 unsigned flow_rank(struct flow *f, const char *queue, const char *name)
 {

@@ -12,6 +12,8 @@ bool flow_via_ok(enum flow_mode mode, enum lapse_via via);
 void flow_until_listeners(struct flow *f, const char *queue, long long n);
 /* Waits until so many say that they are alive. */
 void flow_until_alive(struct flow *f, long long n);
+/* How often any has said so. */
+long long flow_heartbeats(struct flow *f);
 unsigned flow_rank(struct flow *f, const char *queue, const char *name);
 
 /* Waits until f->l, which listens, has heard all that Redis published so far. It counts one foreign
